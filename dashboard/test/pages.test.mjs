@@ -64,6 +64,18 @@ test('the workers page says which queues have jobs that no worker knows, and for
   assert.deepEqual(await findings(page), []);
 });
 
+test('a worker says what it runs, does and uses; what it does not say is a dash', async t => {
+  const { page } = await open(t, { path: 'workers' });
+  const cells = async name => (await page.locator('table.cards-workers tbody tr', { hasText: name }).locator('td').allInnerTexts()).map(text => text.trim());
+  await page.getByText('hooks.jobs:app 2.4.0').waitFor();
+  const of = async name => { const all = await cells(name); return [all[2], all[4], all[7]]; };
+  assert.deepEqual(await of('hooks-1'), ['hooks.jobs:app 2.4.0', '1,071', '388 MB']);
+  assert.deepEqual(await of('search-1'), ['search.php', '0.25', '–']);
+  assert.deepEqual(await of('media-3'), ['–', '–', '–']);
+  assert.deepEqual(await of('media-2'), ['shop 2.4.1', '–', '–'], 'it is gone');
+  assert.deepEqual(await findings(page), []);
+});
+
 test('of thousands of workers it is said that not all are listed', async t => {
   const { page } = await open(t, { mock });
   const before = mock.store.workers;

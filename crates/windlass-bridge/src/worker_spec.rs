@@ -23,6 +23,12 @@ pub struct WorkerSpec {
     pub encrypted_kinds: Vec<String>,
     /// Its name for people. Default: the host's and the process's.
     pub name: Option<String>,
+    /// The program that it runs, for people. Default: the file of the process.
+    pub program: Option<String>,
+    /// The version of the application. Default: what the environment says.
+    pub app_version: Option<String>,
+    /// The language of its handlers. Default: Rust.
+    pub language: Option<String>,
     /// How long an attempt may take.
     #[serde(rename = "timeout_ms", deserialize_with = "millis")]
     pub timeout: Option<Duration>,
@@ -105,6 +111,21 @@ impl WorkerSpec {
         }
     }
 
+    /// What people are told of it.
+    fn says(&self, builder: WorkerBuilder) -> WorkerBuilder {
+        builder.configure(|config| {
+            let language = self.language.as_ref().map(|name| format!("{name} {}", env!("CARGO_PKG_VERSION")));
+            let of = [self.program.clone(), self.app_version.clone(), language];
+            let program = &mut config.program;
+            let known = [&mut program.name, &mut program.app_version, &mut program.engine];
+            known
+                .into_iter()
+                .zip(of)
+                .filter(|(_, said)| said.is_some())
+                .for_each(|(known, said)| *known = said);
+        })
+    }
+
     /// The same as a builder, which lends its jobs.
     pub(crate) fn builder(&self, client: &windlass::Client, to: &Lenders) -> WorkerBuilder {
         let mut builder = windlass::Worker::builder(client);
@@ -114,6 +135,7 @@ impl WorkerSpec {
         if let Some(name) = &self.name {
             builder = builder.name(name);
         }
+        builder = self.says(builder);
         builder = self.lend_any(builder, &to.desk, &to.blocking);
         builder = self.lend_batches(self.lend(builder, &self.kinds, &to.desk), &to.desk);
         builder = self.lend(builder, &self.blocking_kinds, &to.blocking);

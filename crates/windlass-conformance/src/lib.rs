@@ -46,6 +46,7 @@ pub mod no_handler;
 pub mod oldest;
 pub mod once;
 pub mod policy;
+pub mod programs;
 pub mod promote;
 pub mod replace_again;
 pub mod reports;

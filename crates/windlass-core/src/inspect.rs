@@ -1,4 +1,6 @@
-use crate::{Args, HandlerReport, JobId, JobState, QueueLimits, RetryPolicy, WorkerId, millis};
+use crate::{
+    Args, HandlerReport, JobId, JobState, Load, Program, QueueLimits, RetryPolicy, WorkerId, millis,
+};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::{ops::Deref, time::Duration};
@@ -180,6 +182,12 @@ pub struct WorkerRecord {
     pub live: bool,
     /// Whether it was asked to [drain](crate::JobStore::drain_worker): it ends what it runs, and goes.
     pub draining: bool,
+    /// What it runs; nothing of workers that registered before that was said.
+    #[serde(flatten)]
+    pub program: Program,
+    /// What it uses and does lately.
+    #[serde(flatten)]
+    pub load: Load,
 }
 
 impl WorkerRecord {

@@ -1,9 +1,9 @@
 use crate::{
     Args, AuditStore, CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, Error, ErrorKind,
     EventPage, EventRequest, History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord,
-    KeyLimits, KeyLimitsChange, NewJob, OnSchedules, QueueFilter, QueueLimits, QueueStats, Registration,
-    ReportRequest, Reported, Result, RetentionRule, RetryReply, ScheduleStore, Settings, SettleReply,
-    SettleRequest, Share, ShareRequest, StoreStatus, TimingStore, WorkerId, WorkerSpec,
+    KeyLimits, KeyLimitsChange, Load, NewJob, OnSchedules, QueueFilter, QueueLimits, QueueStats,
+    Registration, ReportRequest, Reported, Result, RetentionRule, RetryReply, ScheduleStore, Settings,
+    SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, TimingStore, WorkerId, WorkerSpec,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
@@ -66,9 +66,14 @@ pub trait JobStore: Send + Sync + 'static {
     /// Registers a worker process; its lease begins.
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration>;
 
-    /// Renews the lease of everything that the worker holds. Fails with a lost lease when it was taken.
+    /// [`Self::heartbeat_with`] of a worker that says nothing of its load.
+    async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
+        self.heartbeat_with(worker, Load::default()).await
+    }
+
+    /// Renews the lease of everything that the worker holds, and notes its load for people. Fails with a lost lease when it was taken.
     /// Answers with what the worker has to know.
-    async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat>;
+    async fn heartbeat_with(&self, worker: WorkerId, load: Load) -> Result<Heartbeat>;
 
     /// Ends a worker: hands back everything it still holds, at once and without using up attempts.
     /// Repeating it, or doing it after the lease was lost, is not an error.

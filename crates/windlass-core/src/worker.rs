@@ -1,4 +1,4 @@
-use crate::{Error, ErrorKind, WorkerId};
+use crate::{Error, ErrorKind, Program, WorkerId};
 use std::time::Duration;
 
 /// How a worker introduces itself to the store.
@@ -12,6 +12,8 @@ pub struct WorkerSpec {
     pub kinds: Vec<String>,
     /// How long it may be silent before others take its jobs.
     pub lease: Duration,
+    /// What it runs.
+    pub program: Program,
 }
 
 impl WorkerSpec {

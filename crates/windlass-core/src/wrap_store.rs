@@ -123,7 +123,7 @@ macro_rules! wrap_store {
     };
     (@ $type:ty, $store:ident, [$($done:tt)*], heartbeat $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
-            async fn heartbeat(&self, worker: $crate::WorkerId) -> $crate::Result<$crate::Heartbeat> { self.$store.heartbeat(worker).await }
+            async fn heartbeat_with(&self, worker: $crate::WorkerId, load: $crate::Load) -> $crate::Result<$crate::Heartbeat> { self.$store.heartbeat_with(worker, load).await }
         ], $($rest)*);
     };
     (@ $type:ty, $store:ident, [$($done:tt)*], deregister $($rest:ident)*) => {

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ends, EnqueuedOnce,
     EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId,
-    JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange, Leader, Limits, MaintainReport,
+    JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange, Leader, Limits, Load, MaintainReport,
     MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits, QueueStats, Registration, ReportRequest,
     Reported, RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply, SettleRequest, Share,
     ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
@@ -51,11 +51,12 @@ impl JobStore for MemoryStore {
 
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {
         worker.queues.iter().try_for_each(|queue| Limits::check_queue_name(queue))?;
+        worker.program.check()?;
         Ok(Registration { worker: workers::register(&mut *self.state().await, worker) })
     }
 
-    async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
-        workers::heartbeat(&mut *self.state().await, worker)
+    async fn heartbeat_with(&self, worker: WorkerId, load: Load) -> Result<Heartbeat> {
+        workers::heartbeat(&mut *self.state().await, worker, load)
     }
 
     async fn deregister(&self, worker: WorkerId) -> Result<()> {

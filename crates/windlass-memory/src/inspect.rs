@@ -144,5 +144,7 @@ fn worker_record(state: &State, id: WorkerId, worker: &Worker) -> WorkerRecord {
         heartbeat_at: worker.heartbeat_at,
         live: worker.ended_at.is_none() && later(worker.heartbeat_at, worker.spec.lease) >= state.now(),
         draining: worker.draining,
+        program: worker.spec.program.clone(),
+        load: worker.load,
     }
 }

@@ -14,7 +14,7 @@ use std::{
     sync::Arc,
 };
 use windlass_core::{
-    AuditEntry, AuditId, ClaimRef, Disposition, Error, ErrorKind, EventType, JobId, JobState, Result,
+    AuditEntry, AuditId, ClaimRef, Disposition, Error, ErrorKind, EventType, JobId, JobState, Load, Result,
     RetentionRule, ScheduleRecord, Settings, Timing, UniqueKey, WorkerId, WorkerSpec,
 };
 
@@ -86,6 +86,7 @@ pub(crate) struct Worker {
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) suspect: Option<JobId>,
     pub(crate) draining: bool,
+    pub(crate) load: Load,
 }
 
 impl State {

@@ -7,7 +7,8 @@ use crate::{
 use jiff::Timestamp;
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
-    Disposition, EventType, Heartbeat, JobId, JobState, Promoted, RescueReport, Result, WorkerId, WorkerSpec,
+    Disposition, EventType, Heartbeat, JobId, JobState, Load, Promoted, RescueReport, Result, WorkerId,
+    WorkerSpec,
 };
 
 /// Sharing a worker with a killer never raises a job's crash count above this: from here on the engine runs it
@@ -28,6 +29,7 @@ pub(crate) fn register(state: &mut State, spec: &WorkerSpec) -> WorkerId {
         ended_at: None,
         suspect: None,
         draining: false,
+        load: Load::default(),
     };
     state.workers.insert(id, worker);
     id
@@ -72,13 +74,14 @@ fn lease_end(worker: &Worker) -> Timestamp {
 }
 
 /// A sign of life. What the worker has to know.
-pub(crate) fn heartbeat(state: &mut State, id: WorkerId) -> Result<Heartbeat> {
+pub(crate) fn heartbeat(state: &mut State, id: WorkerId, load: Load) -> Result<Heartbeat> {
     let now = state.now();
     with_worker(state, id, |worker| {
         if now > later(worker.heartbeat_at, worker.spec.lease / 2) {
             worker.in_touch_since = now;
         }
         worker.heartbeat_at = now;
+        worker.load = load;
     })?;
     let claims = state.claims.values().filter(|claim| claim.worker == id);
     let held = claims.flat_map(|claim| claim.open.iter().copied());

@@ -30,7 +30,7 @@ use crate::{
 use tokio_postgres::Client;
 use windlass_core::{
     Args, CancelReply, ClaimRequest, Claimed, DeleteReply, EditReply, EnqueuedOnce, EnqueuedUnique, JobEdit,
-    JobId, JobLease, JobRecord, KeyLimitsChange, MaintainReport, NewJob, Promoted, QueueLimits,
+    JobId, JobLease, JobRecord, KeyLimitsChange, Load, MaintainReport, NewJob, Promoted, QueueLimits,
     ReportRequest, Reported, Result, RetryReply, Schedule, ScheduleFilter, ScheduleRecord, ScheduleStep,
     Settings, SettleReply, SettleRequest, Share, ShareRequest, UniqueBatch, WorkerId, WorkerSpec,
 };
@@ -82,7 +82,7 @@ impl<'a> Calls<'a> {
     }
 
     pub async fn heartbeat(&self, worker: WorkerId) -> Result<Vec<JobId>> {
-        heartbeat_on(self.db, self.client, worker, None).await?;
+        heartbeat_on(self.db, self.client, worker, None, Load::default()).await?;
         cancel_requests_on(self.db, self.client, worker).await
     }
 

@@ -10,7 +10,7 @@ use crate::{
     sql::VERSION,
 };
 use tokio_postgres::{Row, types::Type};
-use windlass_core::{QueueFilter, QueueStats, Result, StoreStatus, WorkerId, WorkerRecord};
+use windlass_core::{Load, Program, QueueFilter, QueueStats, Result, StoreStatus, WorkerId, WorkerRecord};
 
 /// The newer columns are read by name: a schema that is yet to be migrated has none.
 const QUEUES: &str =
@@ -90,7 +90,9 @@ pub(crate) async fn status(db: &Database) -> Result<StoreStatus> {
     let workers = db.sql(
         "SELECT id, name, queues, started_at, heartbeat_at,
                 ended_at IS NULL AND heartbeat_at + lease >= clock_timestamp() AS live,
-                to_jsonb(w) ->> 'draining_at' IS NOT NULL -- NULL before version 24, too
+                to_jsonb(w) ->> 'draining_at' IS NOT NULL, -- NULL before version 24, too
+                to_jsonb(w) ->> 'program', to_jsonb(w) ->> 'app_version', to_jsonb(w) ->> 'engine', -- as the rest before version 26
+                (to_jsonb(w) ->> 'memory_bytes')::int8, (to_jsonb(w) ->> 'jobs_per_second')::float8
          FROM {schema}.worker w ORDER BY live DESC, id DESC LIMIT $1",
     );
     let most = StoreStatus::MOST_WORKERS as i64 + 1;
@@ -110,5 +112,10 @@ fn worker_record(row: &Row) -> Result<WorkerRecord> {
         heartbeat_at: get(row, 4)?,
         live: get(row, 5)?,
         draining: get(row, 6)?,
+        program: Program { name: get(row, 7)?, app_version: get(row, 8)?, engine: get(row, 9)? },
+        load: Load {
+            memory_bytes: get::<Option<i64>>(row, 10)?.map(i64::unsigned_abs),
+            jobs_per_second: get(row, 11)?,
+        },
     })
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit,
-    JobFilter, JobId, JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange, Leader, Limits,
+    JobFilter, JobId, JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange, Leader, Limits, Load,
     MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits, QueueStats, Registration,
     ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply,
     SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
@@ -101,8 +101,8 @@ impl JobStore for PostgresStore {
         worker::register(&self.db, worker).await
     }
 
-    async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
-        worker::heartbeat(&self.db, worker).await
+    async fn heartbeat_with(&self, worker: WorkerId, load: Load) -> Result<Heartbeat> {
+        worker::heartbeat(&self.db, worker, load).await
     }
 
     async fn deregister(&self, worker: WorkerId) -> Result<()> {

@@ -8,19 +8,21 @@ use crate::{
     lock::lock,
     migrate::ensure_home,
     open_claims::PossiblyOpen,
-    query::Query,
+    query::{Param, Query},
     row::{from_ms, get},
 };
 use std::sync::Arc;
 use tokio_postgres::{Row, types::Type};
 use windlass_core::{
-    Error, ErrorKind, Heartbeat, JobId, Limits, Registration, RescueReport, Result, WorkerId, WorkerSpec,
+    Error, ErrorKind, Heartbeat, JobId, Limits, Load, Program, Registration, RescueReport, Result, WorkerId,
+    WorkerSpec,
 };
 
 pub(crate) async fn register(db: &Database, spec: &WorkerSpec) -> Result<Registration> {
     for queue in &spec.queues {
         Limits::check_queue_name(queue)?;
     }
+    spec.program.check()?;
     let mut connection = db.upkeep("register").await?;
     ensure_home(db, &mut connection).await?;
     lock(&db.caches.due).forget();
@@ -31,30 +33,36 @@ pub(crate) async fn register(db: &Database, spec: &WorkerSpec) -> Result<Registr
 }
 
 pub(crate) async fn register_on(db: &Database, on: &impl Query, spec: &WorkerSpec) -> Result<WorkerId> {
-    let lease = spec.lease.as_secs_f64();
-    let row = on
-        .query_one(
-            &db.sql("SELECT {schema}.register($1, $2, $3, $4)"),
-            &[
-                (&spec.name, Type::TEXT),
-                (&spec.queues, Type::TEXT_ARRAY),
-                (&spec.kinds, Type::TEXT_ARRAY),
-                (&lease, Type::FLOAT8),
-            ],
-            // Registering twice only leaves a worker that holds nothing and expires.
-            Effect::Repeatable,
-        )
-        .await?;
+    let (lease, Program { name, app_version, engine }) = (spec.lease.as_secs_f64(), &spec.program);
+    let said: [Param<'_>; 7] = [
+        (&spec.name, Type::TEXT),
+        (&spec.queues, Type::TEXT_ARRAY),
+        (&spec.kinds, Type::TEXT_ARRAY),
+        (&lease, Type::FLOAT8),
+        (name, Type::TEXT),
+        (app_version, Type::TEXT),
+        (engine, Type::TEXT),
+    ];
+    // Registering twice only leaves a worker that holds nothing and expires.
+    let (new, old) =
+        ("SELECT {schema}.register($1, $2, $3, $4, $5, $6, $7)", "SELECT {schema}.register($1, $2, $3, $4)");
+    let row = match on.query_one(&db.sql(new), &said, Effect::Repeatable).await {
+        // Not migrated to version 26 yet: nobody notes what it runs.
+        Err(error) if error.kind() == ErrorKind::SchemaMissing => {
+            on.query_one(&db.sql(old), &said[..4], Effect::Repeatable).await?
+        }
+        row => row?,
+    };
     Ok(WorkerId(row.get(0)))
 }
 
-pub(crate) async fn heartbeat(db: &Database, worker: WorkerId) -> Result<Heartbeat> {
+pub(crate) async fn heartbeat(db: &Database, worker: WorkerId, load: Load) -> Result<Heartbeat> {
     let open = db.caches.open_claims(worker, |claims| claims.possibly_open());
     let connection = db.settles("heartbeat").await?;
     // Whoever renews a lease waits for a part of it only, and tries again: not on the connection that was silent.
     let watched = connection.guard.watch();
     let beat = async {
-        heartbeat_on(db, &connection, worker, open).await?;
+        heartbeat_on(db, &connection, worker, open, load).await?;
         news_on(db, &connection, worker).await
     };
     let beat = beat.await;
@@ -122,21 +130,29 @@ pub(crate) async fn heartbeat_on(
     on: &impl Query,
     worker: WorkerId,
     open: Option<PossiblyOpen>,
+    load: Load,
 ) -> Result<()> {
     let from = open.as_ref().map(|open| i64::try_from(open.from).unwrap_or(i64::MAX));
     let older = open.map(|open| open.older).unwrap_or_default().into_iter().map(Reference::from);
     let (lanes, seqs): (Vec<i32>, Vec<i64>) = older.map(|claim| (claim.lane, claim.seq)).unzip();
-    on.query(
-        &db.sql("SELECT {schema}.heartbeat($1, $2, $3, $4)"),
-        &[
-            (&worker.0, Type::INT4),
-            (&from, Type::INT8),
-            (&lanes, Type::INT4_ARRAY),
-            (&seqs, Type::INT8_ARRAY),
-        ],
-        Effect::Repeatable,
-    )
-    .await?;
+    let memory = load.memory_bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
+    let said: [Param<'_>; 6] = [
+        (&worker.0, Type::INT4),
+        (&from, Type::INT8),
+        (&lanes, Type::INT4_ARRAY),
+        (&seqs, Type::INT8_ARRAY),
+        (&memory, Type::INT8),
+        (&load.jobs_per_second, Type::FLOAT8),
+    ];
+    let (new, old) =
+        ("SELECT {schema}.heartbeat($1, $2, $3, $4, $5, $6)", "SELECT {schema}.heartbeat($1, $2, $3, $4)");
+    match on.query(&db.sql(new), &said, Effect::Repeatable).await {
+        // Not migrated to version 26 yet: nobody notes the load.
+        Err(error) if error.kind() == ErrorKind::SchemaMissing => {
+            on.query(&db.sql(old), &said[..4], Effect::Repeatable).await?;
+        }
+        beaten => drop(beaten?),
+    }
     Ok(())
 }
 
@@ -164,7 +180,7 @@ pub(crate) async fn deregister(db: &Database, worker: WorkerId) -> Result<()> {
     // Else each claim since the last heartbeat counts as open, a million jobs where they returned results. What it says is for the speed only.
     let open = db.caches.open_claims(worker, |claims| claims.possibly_open());
     if open.is_some()
-        && let Err(error) = heartbeat_on(db, &connection, worker, open).await
+        && let Err(error) = heartbeat_on(db, &connection, worker, open, Load::default()).await
     {
         tracing::debug!(%worker, %error, "the last heartbeat of a worker that ends");
     }

@@ -1,5 +1,6 @@
+use crate::load::this_program;
 use std::{collections::HashSet, time::Duration};
-use windlass_core::{Error, ErrorKind, Limits, Result, RetryPolicy};
+use windlass_core::{Error, ErrorKind, Limits, Program, Result, RetryPolicy};
 
 /// Everything that a worker can be told. Defaults are right for most; only queues have to be named.
 ///
@@ -13,6 +14,8 @@ use windlass_core::{Error, ErrorKind, Limits, Result, RetryPolicy};
 pub struct WorkerConfig {
     /// A name for people: `host:pid` by default.
     pub name: String,
+    /// What it runs, for people: by default the name of the program's file, and the version that `WINDLASS_APP_VERSION` names.
+    pub program: Program,
     /// The queues to take jobs from.
     pub queues: Vec<QueueConfig>,
     /// How long this worker may be silent before others take its jobs. Renewed every third of it.
@@ -130,6 +133,7 @@ impl WorkerConfig {
         }
         self.timeout.map_or(Ok(()), Limits::check_timeout)?;
         Limits::check_retry_policy(&self.retry_policy)?;
+        self.program.check()?;
         if self.max_buffered == 0 {
             return refuse("max_buffered must be at least 1, got 0".to_owned());
         }
@@ -141,6 +145,7 @@ impl Default for WorkerConfig {
     fn default() -> Self {
         Self {
             name: format!("{}:{}", host_name(), std::process::id()),
+            program: this_program(),
             queues: Vec::new(),
             lease: Self::DEFAULT_LEASE,
             grace_period: Self::DEFAULT_GRACE_PERIOD,

@@ -131,6 +131,7 @@ impl Core {
             queues: self.config.queues.iter().map(|queue| queue.queue.clone()).collect(),
             kinds: self.dispatch.kinds(),
             lease: self.config.lease,
+            program: self.config.program.clone(),
         };
         let worker = self.store.register(&spec).await?.worker;
         info!(%worker, name = spec.name, "registered");

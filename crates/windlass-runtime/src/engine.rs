@@ -4,7 +4,7 @@ use crate::{
 };
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
-use windlass_core::{Result, Store};
+use windlass_core::{Program, Result, Store};
 
 /// Starts workers.
 #[derive(Debug)]
@@ -35,7 +35,10 @@ impl WorkerEngine {
     /// # Errors
     /// The store's.
     pub async fn keep(store: Arc<dyn Store>, name: &str, lease: Duration) -> Result<EngineHandle> {
-        let config = WorkerConfig { name: name.to_owned(), lease, ..WorkerConfig::default() };
+        let plain = WorkerConfig::default();
+        // It is not the application.
+        let program = Program { app_version: None, ..plain.program };
+        let config = WorkerConfig { name: name.to_owned(), lease, program, ..plain };
         Self::run(store, config, Arc::new(NoHandlers)).await
     }
 

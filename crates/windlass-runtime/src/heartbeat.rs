@@ -1,8 +1,15 @@
-use crate::{core::Core, epoch::Epoch, outage::Outage, sharer};
+use crate::{
+    core::Core,
+    epoch::Epoch,
+    load::{Pace, resident_memory},
+    outage::Outage,
+    sharer,
+    sync::atomic::Ordering,
+};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
-use windlass_core::{Error, ErrorKind, Result};
+use windlass_core::{Error, ErrorKind, Load, Result};
 
 /// How many times a lease is renewed within its length.
 const RENEWALS_PER_LEASE: u32 = 3;
@@ -19,10 +26,13 @@ pub(crate) async fn run(core: Arc<Core>) {
     let lease = core.config.lease;
     let interval = lease / RENEWALS_PER_LEASE;
     let mut outage = Outage::new("heartbeat", core.config.random);
+    let mut pace = Pace::new();
     let (mut renewed_at, mut warned, mut pause) = (Instant::now(), false, interval);
     loop {
         pass(&core, pause, renewed_at).await;
-        match renew_all(&core, interval / PATIENCE).await {
+        let settled = core.settled.load(Ordering::Relaxed);
+        let load = Load { memory_bytes: resident_memory(), jobs_per_second: pace.of(settled) };
+        match renew_all(&core, load, interval / PATIENCE).await {
             Ok(()) => {
                 outage.over();
                 (renewed_at, warned, pause) = (Instant::now(), false, interval);
@@ -54,12 +64,12 @@ async fn pass(core: &Core, pause: Duration, renewed_at: Instant) {
     }
 }
 
-async fn renew_all(core: &Arc<Core>, patience: Duration) -> Result<()> {
+async fn renew_all(core: &Arc<Core>, load: Load, patience: Duration) -> Result<()> {
     for epoch in core.epochs() {
         if epoch.is_lost() {
             continue;
         }
-        match renew(core, &epoch, patience).await {
+        match renew(core, &epoch, load, patience).await {
             Err(error) if error.is_lease_lost() && cfg!(feature = "bug_ignore_lease_lost") => {}
             Err(error) if error.is_lease_lost() => core.lose(&epoch),
             other => other?,
@@ -68,12 +78,13 @@ async fn renew_all(core: &Arc<Core>, patience: Duration) -> Result<()> {
     Ok(())
 }
 
-async fn renew(core: &Core, epoch: &Arc<Epoch>, patience: Duration) -> Result<()> {
+async fn renew(core: &Core, epoch: &Arc<Epoch>, load: Load, patience: Duration) -> Result<()> {
     let no_answer = |_| {
         let message = format!("no answer to a heartbeat within {patience:?}");
         Err(Error::new(ErrorKind::Unavailable, message))
     };
-    let known = timeout(patience, core.store.heartbeat(epoch.worker())).await.unwrap_or_else(no_answer)?;
+    let known =
+        timeout(patience, core.store.heartbeat_with(epoch.worker(), load)).await.unwrap_or_else(no_answer)?;
     if !known.cancel.is_empty() {
         core.cancel(epoch, known.cancel);
     }

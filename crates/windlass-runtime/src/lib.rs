@@ -80,6 +80,7 @@ mod job_reporter;
 mod job_switch;
 mod last_handler;
 pub mod lend;
+mod load;
 #[cfg(test)]
 mod made_up;
 mod maintenance;

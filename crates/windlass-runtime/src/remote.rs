@@ -19,6 +19,7 @@ mod wanting;
 
 use crate::{
     epoch::Phase,
+    load::LoadElsewhere,
     meter::Meter,
     sync::{Mutex, MutexGuard},
 };
@@ -110,6 +111,7 @@ pub struct RemoteWorker {
     /// One call at a time says what the worker said of its jobs: of two, the later one counts.
     reporting: Arc<Semaphore>,
     meter: Meter,
+    load: Mutex<LoadElsewhere>,
     /// When the store was told last what was measured.
     told_at: Mutex<Instant>,
 }
@@ -161,6 +163,7 @@ impl RemoteWorker {
             queues: spec.queues.iter().map(|queue| queue.queue.clone()).collect(),
             kinds: spec.kinds.clone(),
             lease: spec.lease + Self::FRESH,
+            program: spec.program.clone(),
         };
         let worker = store.register(&registered).await?.worker;
         let table = Mutex::new(Table::new(&spec.queues));
@@ -179,6 +182,7 @@ impl RemoteWorker {
             holds_limits: AtomicBool::new(false),
             reporting: Arc::new(Semaphore::new(1)),
             meter: Meter::default(),
+            load: Mutex::new(LoadElsewhere::new()),
             told_at: Mutex::new(Instant::now()),
         }))
     }
@@ -215,7 +219,10 @@ impl RemoteWorker {
         }
         let asked_at = Instant::now();
         if !self.lock().is_fresh(Self::FRESH) {
-            let heartbeat = self.fenced(self.store.heartbeat(self.worker).await)?;
+            let heartbeat = {
+                let load = self.load().now();
+                self.fenced(self.store.heartbeat_with(self.worker, load).await)?
+            };
             self.lock().renewed(asked_at, &heartbeat);
             self.limits_told(&heartbeat.limited);
         }
@@ -224,6 +231,11 @@ impl RemoteWorker {
             self.hold_limits();
         }
         Ok(beat)
+    }
+
+    /// Its process says how many bytes of memory it uses; people are told with its next [beat](Self::beat).
+    pub fn uses_memory(&self, bytes: u64) {
+        self.load().memory_bytes = Some(bytes);
     }
 
     /// The store has something to say to it: its next [beat](Self::beat) asks.
@@ -263,6 +275,10 @@ impl RemoteWorker {
         // Nothing depends on it.
         let _ = timeout(Duration::from_secs(1), self.meter.send(&*self.store)).await;
         ended
+    }
+
+    fn load(&self) -> MutexGuard<'_, LoadElsewhere> {
+        self.load.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {

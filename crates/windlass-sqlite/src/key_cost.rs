@@ -60,7 +60,13 @@ impl Traced {
         let mut new =
             Self { conn, memory: Memory::default(), trace, worker: WorkerId(0), all: BTreeSet::new() };
         let lease = Duration::from_secs(60);
-        let spec = WorkerSpec { name: "w".into(), queues: vec!["default".into()], kinds: vec![], lease };
+        let spec = WorkerSpec {
+            name: "w".into(),
+            queues: vec!["default".into()],
+            kinds: vec![],
+            lease,
+            program: Default::default(),
+        };
         new.worker = new.run(|tx| workers::register(tx, &spec)).0.worker;
         new
     }

@@ -28,6 +28,7 @@ const STEPS: &[&str] = &[
     include_str!("sql/0016_timings.sql"),
     include_str!("sql/0017_came_back.sql"),
     include_str!("sql/0018_drained_workers.sql"),
+    include_str!("sql/0019_worker_programs.sql"),
 ];
 
 /// The version that this binary reads and writes.

@@ -7,7 +7,7 @@ use crate::{
 };
 use rusqlite::{Connection, Row, params};
 use std::path::Path;
-use windlass_core::{ErrorKind, QueueFilter, QueueStats, StoreStatus, WorkerId, WorkerRecord};
+use windlass_core::{ErrorKind, Load, Program, QueueFilter, QueueStats, StoreStatus, WorkerId, WorkerRecord};
 
 const QUEUES: &str =
     "SELECT name, paused NOT IN (0, 2, 11), total(available + no_handler), total(running), total(scheduled),
@@ -28,7 +28,8 @@ const ANY_AVAILABLE: &str = "SELECT EXISTS (SELECT 1 FROM queue JOIN lane ON lan
         SELECT 1 FROM waiting WHERE waiting.lane = lane.id AND waiting.state = 2
         AND (?2 = '[]' OR waiting.kind IN (SELECT value FROM json_each(?2))))))";
 const WORKERS: &str = "SELECT id, name, queues, started_at, heartbeat_at,
-    ended_at IS NULL AND heartbeat_at + lease >= ?1 AS live, draining_at IS NOT NULL FROM worker ORDER BY live DESC, id DESC LIMIT ?2";
+    ended_at IS NULL AND heartbeat_at + lease >= ?1 AS live, draining_at IS NOT NULL,
+    program, app_version, engine, memory_bytes, jobs_per_second FROM worker ORDER BY live DESC, id DESC LIMIT ?2";
 
 /// Whether a worker of these queues and kinds (none: all) would be given a job now, or when those are promoted whose time
 /// has come. Jobs of the log and due ones count whatever their kind: a worker that does not know it puts them aside.
@@ -102,6 +103,11 @@ fn workers(conn: &Connection, now: Micros) -> Outcome<Vec<WorkerRecord>> {
             heartbeat_at: timestamp(row.get(4)?),
             live: row.get(5)?,
             draining: row.get(6)?,
+            program: Program { name: row.get(7)?, app_version: row.get(8)?, engine: row.get(9)? },
+            load: Load {
+                memory_bytes: row.get::<_, Option<i64>>(10)?.map(i64::unsigned_abs),
+                jobs_per_second: row.get(11)?,
+            },
         });
     }
     Ok(workers)

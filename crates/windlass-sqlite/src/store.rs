@@ -29,9 +29,10 @@ use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, EventPage, EventRequest, Heartbeat, History,
     HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange,
-    Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits, QueueStats,
-    Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Settings,
-    SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    Leader, Limits, Load, MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits,
+    QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply,
+    Settings, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId,
+    WorkerSpec,
 };
 
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is
@@ -226,8 +227,9 @@ impl JobStore for SqliteStore {
         self.write(DURABLE, move |tx| workers::register(tx, &spec)).await
     }
 
-    async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
-        let (mut task, answer) = Task::new(RELAXED, move |tx: &mut Tx<'_>| workers::heartbeat(tx, worker));
+    async fn heartbeat_with(&self, worker: WorkerId, load: Load) -> Result<Heartbeat> {
+        let beat = move |tx: &mut Tx<'_>| workers::heartbeat(tx, worker, load);
+        let (mut task, answer) = Task::new(RELAXED, beat);
         // A worker asks for an answer in time and asks again without one, at the end of the line: where other processes hold the file
         // for longer than it waits each time, its lease would never be renewed.
         task.kept = true;

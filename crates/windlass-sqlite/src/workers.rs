@@ -12,8 +12,8 @@ use crate::{
 use rusqlite::{OptionalExtension, params};
 use std::time::Duration;
 use windlass_core::{
-    Error, ErrorKind, EventType, Heartbeat, JobId, Limits, Registration, RescueReport, Result, WorkerId,
-    WorkerSpec,
+    Error, ErrorKind, EventType, Heartbeat, JobId, Limits, Load, Program, Registration, RescueReport, Result,
+    WorkerId, WorkerSpec,
 };
 
 /// The most workers that one call declares dead; the next one takes the rest.
@@ -23,9 +23,9 @@ pub(crate) const RESCUE_MAX: u32 = 64;
 const INNOCENT_CRASHES: u16 = 2;
 
 const INSERT: &str =
-    "INSERT INTO worker (name, queues, kinds, lease, started_at, heartbeat_at, in_touch_since, version)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?5, ?6)";
-const BEAT: &str = "UPDATE worker SET heartbeat_at = ?2,
+    "INSERT INTO worker (name, queues, kinds, lease, started_at, heartbeat_at, in_touch_since, version, program, app_version, engine)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?5, ?6, ?7, ?8, ?9)";
+const BEAT: &str = "UPDATE worker SET heartbeat_at = ?2, memory_bytes = ?3, jobs_per_second = ?4,
     in_touch_since = CASE WHEN ?2 BETWEEN heartbeat_at AND heartbeat_at + lease / 2 THEN in_touch_since ELSE ?2 END
     WHERE id = ?1 AND ended_at IS NULL";
 const DRAIN: &str = "UPDATE worker SET draining_at = coalesce(draining_at, ?2) WHERE id = ?1 AND ended_at IS NULL AND queues <> '[]'";
@@ -46,6 +46,7 @@ const NEXT_END: &str = "SELECT min(heartbeat_at + lease) FROM worker WHERE ended
 /// Checks what a worker says of itself, before anything is written.
 pub(crate) fn check(spec: &WorkerSpec) -> Result<()> {
     spec.queues.iter().try_for_each(|queue| Limits::check_queue_name(queue))?;
+    spec.program.check()?;
     if micros(spec.lease) == 0 {
         let message = format!("the lease must be at least a microsecond, got {:?}", spec.lease);
         return Err(Error::new(ErrorKind::InvalidOption, message));
@@ -59,7 +60,10 @@ pub(crate) fn register(tx: &mut Tx<'_>, spec: &WorkerSpec) -> Outcome<Registrati
         tx.queue(queue)?;
     }
     let (queues, kinds) = (json(&spec.queues)?, json(&spec.kinds)?);
-    let row = params![spec.name, queues, kinds, micros(spec.lease), tx.now, migrate::VERSION];
+    let Program { name: program, app_version, engine } = &spec.program;
+    let lease = micros(spec.lease);
+    let row =
+        params![spec.name, queues, kinds, lease, tx.now, migrate::VERSION, program, app_version, engine];
     tx.conn.prepare_cached(INSERT)?.execute(row)?;
     let id = i32::try_from(tx.conn.last_insert_rowid()).map_err(|_| {
         Fault::refused(ErrorKind::Internal, "the worker numbers of this database are used up")
@@ -73,9 +77,11 @@ fn json(names: &[String]) -> Outcome<String> {
 }
 
 /// A sign of life.
-pub(crate) fn heartbeat(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<Heartbeat> {
+pub(crate) fn heartbeat(tx: &mut Tx<'_>, worker: WorkerId, load: Load) -> Outcome<Heartbeat> {
     follow_clock(tx)?;
-    let beaten = tx.conn.prepare_cached(BEAT)?.execute(params![worker.0, tx.now])?;
+    let memory = load.memory_bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
+    let said = params![worker.0, tx.now, memory, load.jobs_per_second];
+    let beaten = tx.conn.prepare_cached(BEAT)?.execute(said)?;
     if beaten == 0 {
         return Err(Fault::lease_lost(worker));
     }

@@ -184,12 +184,12 @@ pub use windlass_core::{
     Backoff, CancelReply, Conflict, Count, DeleteReply, EditReply, EnqueuedOnce, EnqueuedUnique, Envelope,
     Error, ErrorKind, EventCursor, EventPage, EventType, FailureGroup, HandlerReport, Histogram, History,
     HistoryRequest, IntoOutcome, JobEdit, JobEvent, JobFilter, JobId, JobLease, JobPage, JobRecord, JobState,
-    KeyLimit, KeyLimits, KeyLimitsChange, Limits, LogLine, MaintainReport, MigrationReport, Missed, NewJob,
-    OnConflict, Outcome, Overlap, PageToken, Progress, Quantiles, QueueFilter, QueueLimits, QueueStats,
-    RateLimit, Result, Retention, RetentionRule, RetryPolicy, RetryReply, Schedule, ScheduleFilter,
-    SchedulePut, ScheduleRecord, SchedulesPut, Settings, Store, StoreKind, StoreStatus, Timed, Timing,
-    TimingRequest, Timings, TraceContext, Unique, UniqueKey, UniqueScope, UniqueUntil, When, WorkerId,
-    WorkerRecord, fingerprint, redact_url, telling_line,
+    KeyLimit, KeyLimits, KeyLimitsChange, Limits, Load, LogLine, MaintainReport, MigrationReport, Missed,
+    NewJob, OnConflict, Outcome, Overlap, PageToken, Program, Progress, Quantiles, QueueFilter, QueueLimits,
+    QueueStats, RateLimit, Result, Retention, RetentionRule, RetryPolicy, RetryReply, Schedule,
+    ScheduleFilter, SchedulePut, ScheduleRecord, SchedulesPut, Settings, Store, StoreKind, StoreStatus,
+    Timed, Timing, TimingRequest, Timings, TraceContext, Unique, UniqueKey, UniqueScope, UniqueUntil, When,
+    WorkerId, WorkerRecord, fingerprint, redact_url, telling_line,
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats, lend, remote};

@@ -278,6 +278,26 @@ impl WorkerBuilder {
         self
     }
 
+    /// The version of the application, as its developers count: shown where workers are listed, so that people see how far a deploy is.
+    /// Default: what the variable `WINDLASS_APP_VERSION` of the environment says.
+    ///
+    /// ```
+    /// # use windlass::{Client, Worker};
+    /// # fn example(client: &Client) {
+    /// let builder = Worker::builder(client).app_version(env!("CARGO_PKG_VERSION"));
+    /// # }
+    /// ```
+    pub fn app_version(mut self, version: impl Into<String>) -> Self {
+        self.config.program.app_version = Some(version.into());
+        self
+    }
+
+    /// The name of the program, shown where workers are listed. Default: that of its file.
+    pub fn program(mut self, name: impl Into<String>) -> Self {
+        self.config.program.name = Some(name.into());
+        self
+    }
+
     /// How long the worker may be silent before others take its jobs. Default 30 s.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.config.lease = lease;

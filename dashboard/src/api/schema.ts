@@ -76,6 +76,11 @@ export interface WorkerRecord {
   heartbeat_at: Time;
   live: boolean;
   draining: boolean;
+  program: string | null;
+  app_version: string | null;
+  engine: string | null;
+  memory_bytes: number | null;
+  jobs_per_second: number | null;
 }
 
 export type Totals = Record<Exclude<JobState, 'blocked'>, number> & { estimates: JobState[] };

@@ -4,7 +4,7 @@ import { act, busy } from '../act';
 import { path } from '../api/client';
 import { useOverview } from '../api/live';
 import type { Overview, QueueStats, WorkerRecord } from '../api/schema';
-import { count, jobs, plural, span } from '../format';
+import { bytes, count, jobs, plural, rate, span } from '../format';
 import { row } from '../keys';
 import { to, toQueue } from '../router';
 import { may, session } from '../session';
@@ -27,6 +27,9 @@ function Drain({ worker: { id, name }, close }: { worker: WorkerRecord; close():
   );
 }
 
+const HEADS = [['Worker'], ['State'], ['Program', 'lo2'], ['Queues'], ['Done /s', 'num lo2'], ['Heartbeat', 'num'], ['Up', 'num'], ['Memory', 'num lo']];
+const known = (n: number | null | false, text: (n: number) => string): string => (typeof n === 'number' ? text(n) : '–');
+
 function Row({ worker, at, drain }: { worker: WorkerRecord; at: boolean; drain(): void }) {
   // How long a worker may say nothing is its own affair: one that comes by HTTP is silent while it runs a job.
   const [dot, state] = !worker.live ? ['bad', 'gone'] : worker.draining ? ['warn', 'draining'] : ['ok', 'live'];
@@ -34,9 +37,12 @@ function Row({ worker, at, drain }: { worker: WorkerRecord; at: boolean; drain()
     <tr class={[!worker.live && 'dim', at && 'at'].filter(Boolean).join(' ') || undefined}>
       <td class="w-name clip"><span class="name">{worker.name}</span> <span class="sub mono">{worker.id}</span></td>
       <td class="w-state"><span class="row"><span class={`dot ${dot}`} />{state}{state === 'live' && takesJobs(worker) && may('operator') && <button class="btn quiet" type="button" aria-label={`Drain ${worker.name}`} onClick={drain}>Drain…</button>}</span></td>
+      <td class="wide-only lo2 muted" title={worker.engine!}>{[worker.program, worker.app_version].filter(Boolean).join(' ') || worker.engine || '–'}</td>
       <td class="w-queues"><span class="row wrap">{worker.queues.map(queue => <a class="tag" key={queue} href={toQueue(queue)}>{queue}</a>)}{!takesJobs(worker) && <span class="faint">none; looks after HTTP workers</span>}</span></td>
+      <td class="num wide-only lo2 muted">{known(worker.live && worker.jobs_per_second, rate)}</td>
       <td class={`num w-beat${worker.live ? '' : ' bad'}`} data-k="seen"><Ago at={worker.heartbeat_at} /></td>
       <td class="num wide-only muted">{worker.live ? <Ago at={worker.started_at} word="" /> : span(Date.parse(worker.heartbeat_at) - Date.parse(worker.started_at))}</td>
+      <td class="num wide-only lo muted">{known(worker.live && worker.memory_bytes, bytes)}</td>
     </tr>
   );
 }
@@ -70,7 +76,7 @@ export function Workers() {
   if (!overview) return problem.value ? <Failed what="The workers cannot be read" problem={problem.value} /> : <Loading what="the workers" />;
   const { workers, totals } = overview;
   const alive = workers.filter(isAtWork), gone = workers.filter(worker => takesJobs(worker) && !worker.live).length;
-  const sorted = [...workers].sort((a, b) => Number(b.live) - Number(a.live) || a.name.localeCompare(b.name));
+  const sorted = [...workers].sort((a, b) => +b.live - +a.live || a.name.localeCompare(b.name));
   const queues = new Set(alive.flatMap(worker => worker.queues)).size;
   return (
     <>
@@ -84,7 +90,7 @@ export function Workers() {
       <Panel title="Workers" note={`${alive.length} live${gone ? `, ${gone} gone` : ''}${overview.more_workers ? `, of the first ${count(workers.length)}: not all are listed` : ''}`}>
         {workers.length ? (
           <table class="grid cards cards-workers" data-list>
-            <thead><tr><th scope="col">Worker</th><th scope="col">State</th><th scope="col">Queues</th><th scope="col" class="num">Heartbeat</th><th scope="col" class="num">Up</th></tr></thead>
+            <thead><tr>{HEADS.map(([name, as]) => <th scope="col" class={as}>{name}</th>)}</tr></thead>
             <tbody>{sorted.map((worker, i) => <Row key={worker.id} worker={worker} at={row.value === i} drain={() => setDraining(worker)} />)}</tbody>
           </table>
         ) : <Nothing title="No worker registered lately">Start one with <code>windlass work</code>, or run a worker of your program. Jobs wait meanwhile.</Nothing>}

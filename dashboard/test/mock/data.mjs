@@ -105,6 +105,13 @@ const WORKERS = [
   [10, 'media-2 jobs-02:640', ['media', 'billing'], 17 * MINUTE, 56 * HOUR],
 ];
 
+// What they say they run; an older worker says nothing.
+const program = (name, version, engine, memory, rate) => ({ program: name, app_version: version, engine, memory_bytes: memory && memory * 2 ** 20, jobs_per_second: rate });
+const PROGRAMS = {
+  1: program('shop', '2.4.1', 'Rust 0.1.0', 212, 2_604), 3: program('push.js', '2.4.1', 'TypeScript 0.1.0', 164, 3_050), 4: program('hooks.jobs:app', '2.4.0', 'Python 0.1.0', 388, 1_071),
+  5: program('hooks.jobs:app', '2.4.1', 'Python 0.1.0', 391, 1_069), 6: program('search.php', null, 'HTTP 0.1.0', null, 0.25), 7: program('embed.py', null, 'stdio 0.1.0', 2_100, 512), 9: program(null, null, null, null, null),
+};
+
 function schedule(now, [name, cron, zone, kind, queue, next, last, run, more]) {
   return {
     name, source: 'shop', definition: { cron, zone, kind, queue, args: { of: name }, priority: 0, max_attempts: 20, overlap: 'skip', missed: 'last', jitter_ms: 0 }, paused: false, next_tick: iso(now + next), due_at: iso(now + next),
@@ -198,7 +205,7 @@ export function sample(now = Date.now()) {
   const queues = QUEUES.map((row, i) => queue(now, row, i));
   return {
     queues, keys: keys(), jobs: jobs(now), schedules: SCHEDULES.map(row => schedule(now, row)), audit: audit(now), bulks: new Map(),
-    workers: WORKERS.map(([id, name, of, seen, up]) => ({ id, name, queues: of, started_at: iso(now - up), heartbeat_at: iso(now - seen), live: id !== 10, draining: false })),
+    workers: WORKERS.map(([id, name, of, seen, up]) => ({ id, name, queues: of, started_at: iso(now - up), heartbeat_at: iso(now - seen), live: id !== 10, draining: false, ...PROGRAMS[id] ?? PROGRAMS[1] })),
     needs: [
       { what: 'discarded', queue: 'webhooks', count: 74, since: iso(now - 3 * MINUTE) }, { what: 'worker_died', worker: 'media-2', count: 31, since: iso(now - 17 * MINUTE) }, { what: 'schedule_error', schedule: 'broken' },
       { what: 'old', queue: 'media', count: 1830, since: iso(now - 580_000) }, { what: 'paused', queue: 'reports', count: 640, since: iso(now - 112 * MINUTE) },

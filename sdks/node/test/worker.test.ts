@@ -41,6 +41,14 @@ onBoth('a drained worker ends what it runs and goes', async ({ windlass }) => {
   assert.deepEqual((await windlass.status()).workers.map(({ live, draining }) => [live, draining]), [[false, true]])
 })
 
+onBoth('a worker is listed with what it runs', async ({ windlass }, t) => {
+  await started(t, windlass.worker({ ...quiet, program: 'shop', appVersion: '2.4.1' }).handle(any, () => {}))
+  const { program, appVersion, engine, memoryBytes, jobsPerSecond } = (await windlass.status()).workers[0]!
+  assert.deepEqual({ program, appVersion, memoryBytes, jobsPerSecond }, { program: 'shop', appVersion: '2.4.1', memoryBytes: null, jobsPerSecond: null })
+  assert.match(engine!, /^TypeScript \d+\.\d+\.\d+/)
+  await assert.rejects(windlass.worker({ ...quiet, appVersion: 'a\nb' }).handle(any, () => {}).start(), /app_version of a worker must be without control/)
+})
+
 onBoth('progress, log and checkpoint are kept, and the next attempt finds the checkpoint', async ({ windlass }, t) => {
   const job = defineJob('import', { retryPolicy: { backoff: 'fixed', base: 0 } })
   let kept: Job<unknown> | undefined

@@ -75,13 +75,32 @@ export interface QueueRecord {
 /** Which queues are listed. */
 export interface QueueFilter { search?: string, after?: string, limit?: number }
 
+/** A worker as an operator sees it. */
+export interface WorkerRecord {
+  id: number
+  name: string
+  queues: string[]
+  startedAt: Date
+  heartbeatAt: Date
+  live: boolean
+  draining: boolean
+  /** What it runs; null where it did not say. */
+  program: string | null
+  appVersion: string | null
+  /** What works its jobs: `TypeScript 0.1.0`. */
+  engine: string | null
+  /** What it uses and does lately, as it said with its last heartbeat; null where it does not know. */
+  memoryBytes: number | null
+  jobsPerSecond: number | null
+}
+
 /** The state of a store. */
 export interface StoreStatus {
   store: string
   schemaVersion: number
   sizeBytes: number
   /** 1,000 at most: live ones first, the newest of each. */
-  workers: Array<{ id: number, name: string, queues: string[], startedAt: Date, heartbeatAt: Date, live: boolean, draining: boolean }>
+  workers: WorkerRecord[]
   /** Whether more than those registered lately. */
   moreWorkers: boolean
 }

@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import type { Connection } from './connection.js'
 import type { JobDefinition } from './define.js'
 import type { Duration } from './duration.js'
@@ -17,6 +18,13 @@ export interface WorkerOptions {
   queues: Record<string, number>
   /** Its name for people. Default: the host's and the process's. */
   name?: string
+  /** The name of the program, shown where workers are listed. Default: that of its script. */
+  program?: string
+  /**
+   * The version of the application, as you count: shown where workers are listed, so that people see how far a deploy is. Default: what the
+   * environment variable `WINDLASS_APP_VERSION` says.
+   */
+  appVersion?: string
   /** How long an attempt may take, of jobs that do not say. */
   timeout?: Duration
   /** When failed attempts are tried again, of jobs that do not say. */
@@ -36,7 +44,7 @@ export interface WorkerOptions {
   onError?: (error: unknown, job: JobInfo) => void
 }
 
-const KNOWN = ['queues', 'name', 'timeout', 'retryPolicy', 'lease', 'gracePeriod', 'settling', 'acceptPlainArgs', 'onError']
+const KNOWN = ['queues', 'name', 'program', 'appVersion', 'timeout', 'retryPolicy', 'lease', 'gracePeriod', 'settling', 'acceptPlainArgs', 'onError']
 
 /** What a worker did since it started, and what it holds now. */
 export interface WorkerStats {
@@ -170,11 +178,12 @@ export class Worker {
   }
 
   #spec (): string {
-    const { queues, name, timeout, retryPolicy, lease, gracePeriod, settling, acceptPlainArgs } = this.#options
+    const { queues, name, program, appVersion, timeout, retryPolicy, lease, gracePeriod, settling, acceptPlainArgs } = this.#options
     const { kinds, encrypted, modules } = this.#handlers
     return JSON.stringify({
       queues: Object.entries(queues), kinds, batches: this.#handlers.batches(this.#waits), any: this.#handlers.takesAny ? 'desk' : undefined, encrypted_kinds: encrypted, blocking_kinds: modules.map(({ kind }) => kind), name, timeout_ms: span(timeout, 'timeout'),
       retry_policy: retryPolicy && wirePolicy(retryPolicy), lease_ms: span(lease, 'lease'), grace_period_ms: span(gracePeriod, 'gracePeriod'),
+      program: program ?? (basename(process.argv[1] ?? '').slice(0, 50) || undefined), app_version: appVersion, language: 'TypeScript',
       strict: settling === 'strict', accept_plain_args: acceptPlainArgs,
     })
   }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -468,3 +470,22 @@ def test_the_policy_of_the_store_is_read_and_changed(app: App) -> None:
     assert [rule.outcome for rule in app.sync.retention()] == ["discarded"]
     with pytest.raises(InvalidOption):
         app.sync.configure(max_crashes=1)
+
+
+def test_a_worker_is_listed_with_what_it_runs(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    @app.job("any")
+    async def run() -> None: ...
+
+    monkeypatch.setenv("WINDLASS_APP_VERSION", "2.4.0")
+
+    async def listed(**options: Any) -> tuple[Any, ...]:
+        async with app.worker(**options):
+            worker = (await app.client.status())["workers"][0]
+        return tuple(worker[field] for field in ("program", "app_version", "engine", "memory_bytes", "jobs_per_second"))
+
+    program, version, engine, memory, rate = asyncio.run(listed())
+    assert (program, version, memory, rate) == (os.path.basename(sys.argv[0]), "2.4.0", None, None)
+    assert engine.startswith("Python ")
+    assert asyncio.run(listed(program="shop", app_version="2.4.1"))[:2] == ("shop", "2.4.1")
+    with pytest.raises(InvalidOption, match="app_version of a worker must be without control characters"):
+        asyncio.run(listed(app_version="a\nb"))

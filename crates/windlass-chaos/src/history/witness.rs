@@ -7,7 +7,7 @@ use std::{
     },
 };
 use windlass_core::{
-    CancelReply, ClaimRef, ClaimRequest, Claimed, DeleteReply, Disposition, Heartbeat, JobId, JobSet,
+    CancelReply, ClaimRef, ClaimRequest, Claimed, DeleteReply, Disposition, Heartbeat, JobId, JobSet, Load,
     Registration, RescueReport, Result, RetryReply, SettleReply, SettleRequest, Settled, Store, WorkerId,
     WorkerSpec, wrap_store,
 };
@@ -142,8 +142,8 @@ wrap_store! {
         Ok(registration)
     }
 
-    async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
-        let result = self.store.heartbeat(worker).await;
+    async fn heartbeat_with(&self, worker: WorkerId, load: Load) -> Result<Heartbeat> {
+        let result = self.store.heartbeat_with(worker, load).await;
         self.note_loss(worker, &result);
         result
     }

@@ -88,7 +88,13 @@ pub(crate) fn jobs(queue: &str, count: usize, kind: &'static str) -> Result<Vec<
 /// A worker of one queue.
 pub(crate) fn worker(queue: &str, kinds: &[&str], lease: Duration) -> WorkerSpec {
     let kinds = kinds.iter().map(|&kind| kind.into()).collect();
-    WorkerSpec { name: "permuter".into(), queues: vec![queue.into()], kinds, lease }
+    WorkerSpec {
+        name: "permuter".into(),
+        queues: vec![queue.into()],
+        kinds,
+        lease,
+        program: Default::default(),
+    }
 }
 
 impl Reply {

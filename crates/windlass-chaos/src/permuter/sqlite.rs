@@ -207,7 +207,13 @@ impl SeamDesk {
 
 fn rescuer() -> WorkerSpec {
     let centuries = Duration::from_secs(300 * 365 * 86_400);
-    WorkerSpec { name: "rescuer".into(), queues: Vec::new(), kinds: Vec::new(), lease: centuries }
+    WorkerSpec {
+        name: "rescuer".into(),
+        queues: Vec::new(),
+        kinds: Vec::new(),
+        lease: centuries,
+        program: Default::default(),
+    }
 }
 
 #[async_trait]

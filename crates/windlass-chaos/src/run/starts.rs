@@ -26,8 +26,13 @@ impl Run {
 
 /// What a worker of its own gets who asks for so many.
 async fn starts(client: &Client, count: u32) -> Result<Option<u32>> {
-    let spec =
-        WorkerSpec { name: "last".to_owned(), queues: vec![QUEUE.to_owned()], kinds: vec![], lease: LEASE };
+    let spec = WorkerSpec {
+        name: "last".to_owned(),
+        queues: vec![QUEUE.to_owned()],
+        kinds: vec![],
+        lease: LEASE,
+        program: Default::default(),
+    };
     let worker = client.store().register(&spec).await?.worker;
     let need = QueueNeed { queue: QUEUE.into(), running: 0, slots: count, starts: count.into() };
     let request = ShareRequest { worker, generation: 0, queues: vec![need] };

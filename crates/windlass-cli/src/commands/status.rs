@@ -2,7 +2,7 @@ use super::queues::{self, Listed};
 use crate::{failure::Outcome, globals::Globals, open, table::table, text::escape};
 use indicatif::HumanBytes;
 use serde::Serialize;
-use windlass::{StoreStatus, WorkerRecord, redact_url};
+use windlass::{Program, StoreStatus, WorkerRecord, redact_url};
 
 /// Shows the store, its workers and its queues.
 pub(crate) async fn run(globals: &Globals) -> Outcome {
@@ -53,10 +53,25 @@ pub(crate) fn workers(workers: &[WorkerRecord]) -> String {
             worker.id.to_string(),
             escape(&worker.name),
             worker.state().to_owned(),
+            escape(&program(worker)),
             worker.heartbeat_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            worker.load.jobs_per_second.map_or_else(none, |rate| format!("{rate:.1}")),
+            worker.load.memory_bytes.map_or_else(none, |bytes| HumanBytes(bytes).to_string()),
             escape(&worker.queues.join(", ")),
         ]
     };
     let rows: Vec<_> = workers.iter().map(row).collect();
-    table(&[">WORKER", "NAME", "STATE", "HEARTBEAT", "QUEUES"], &rows)
+    table(&[">WORKER", "NAME", "STATE", "PROGRAM", "HEARTBEAT", ">JOBS/S", ">MEMORY", "QUEUES"], &rows)
+}
+
+/// What a worker runs: `shop 2.4.1 (Rust 0.1.0)`, of which it may know a part.
+fn program(worker: &WorkerRecord) -> String {
+    let Program { name, app_version, engine } = &worker.program;
+    let engine = engine.as_ref().map(|engine| format!("({engine})"));
+    let known: Vec<_> = [name, app_version, &engine].into_iter().flatten().map(String::as_str).collect();
+    if known.is_empty() { none() } else { known.join(" ") }
+}
+
+fn none() -> String {
+    "-".to_owned()
 }

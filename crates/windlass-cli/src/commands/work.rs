@@ -24,6 +24,9 @@ use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 use windlass::{Client, Context, NewJob, RawJob, Worker, WorkerBuilder, WorkerStats};
 use windlass_server::serve_worker;
 
+/// The most characters of a program's name that are noted.
+const MOST_PROGRAM: usize = 50;
+
 /// How to work jobs by running a program for each, or by programs that work many.
 ///
 /// With --exec, the program gets the job's args as JSON on stdin, and WINDLASS_JOB_ID, WINDLASS_KIND, WINDLASS_QUEUE,
@@ -62,6 +65,9 @@ pub(crate) struct Work {
     /// The time of an attempt whose job says nothing of its own: a program that runs longer is stopped, or told to stop with --stdio; the attempt failed
     #[arg(long, value_parser = duration::parse)]
     timeout: Option<Duration>,
+    /// The version of the application that works the jobs: shown where workers are listed
+    #[arg(long, value_name = "VERSION", env = "WINDLASS_APP_VERSION")]
+    app_version: Option<String>,
     /// How long this worker may be silent before others take its jobs
     #[arg(long, value_parser = duration::parse, default_value = "30s")]
     lease: Duration,
@@ -151,9 +157,20 @@ impl Work {
         for (queue, concurrency) in self.queues(self.concurrency.unwrap_or(most)) {
             builder = builder.queue(queue, concurrency);
         }
+        if let Some(version) = self.app_version.as_ref().filter(|version| !version.is_empty()) {
+            builder = builder.app_version(version);
+        }
         if let Some(timeout) = self.timeout {
             builder = builder.timeout(timeout);
         }
+        let (way, command) = match &self.stdio {
+            Some(command) => ("stdio", command.as_str()),
+            None => ("exec", self.exec.as_deref().unwrap_or_default()),
+        };
+        builder = builder.configure(|config| {
+            config.program.name = program_of(command);
+            config.program.engine = Some(format!("{way} {}", env!("CARGO_PKG_VERSION")));
+        });
         match (pool, &self.exec) {
             (Some(pool), _) => self.lending(builder, pool),
             (None, command) => Ok(self.running(builder, command.clone().unwrap_or_default())),
@@ -188,6 +205,19 @@ impl Work {
             false => self.kinds.iter().fold(builder, |b, kind| b.handle_kind(kind, handler.clone())),
         }
     }
+}
+
+/// The name of the program that a command begins with; its other words may be secrets.
+fn program_of(command: &str) -> Option<String> {
+    let word = command.split_whitespace().find(|word| !word.contains('='))?;
+    let name: String = word
+        .rsplit('/')
+        .next()?
+        .chars()
+        .filter(|c| c.is_alphanumeric() || "-_.+".contains(*c))
+        .take(MOST_PROGRAM)
+        .collect();
+    Some(name).filter(|name| !name.is_empty())
 }
 
 /// What a worker needs.

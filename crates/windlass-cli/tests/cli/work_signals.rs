@@ -47,6 +47,40 @@ fn a_drained_worker_ends_what_it_runs_and_goes_with_success() {
 }
 
 #[test]
+fn a_worker_is_listed_with_what_it_runs() {
+    let home = Home::new();
+    home.enqueue(&["a"]);
+    let [by_option, by_environment] =
+        [("--app-version=2.4.1", ""), ("--concurrency=1", "2.4.0")].map(|(option, environment)| {
+            let mut command = home.command(&[
+                "work",
+                "--exec",
+                "TOKEN=secret ./bin/run.sh secret",
+                "--queue",
+                "other",
+                option,
+            ]);
+            home.spawn(command.env("WINDLASS_APP_VERSION", environment).stdin(Stdio::null()))
+        });
+    eventually("both registered", || {
+        home.json(&["workers"]).as_array().is_some_and(|workers| workers.len() == 2)
+    });
+    let workers = home.json(&["workers"]);
+    let versions: std::collections::BTreeSet<_> =
+        workers.as_array().unwrap().iter().map(|worker| worker["app_version"].as_str().unwrap()).collect();
+    assert_eq!(versions.into_iter().collect::<Vec<_>>(), ["2.4.0", "2.4.1"]);
+    let text = home.run(&["workers"]).done().stdout;
+    assert!(text.contains(concat!("run.sh 2.4.1 (exec ", env!("CARGO_PKG_VERSION"), ")")), "{text}");
+    assert!(!text.contains("secret"), "{text}");
+    for worker in [by_option, by_environment] {
+        signal(&worker, "TERM");
+        assert_eq!(worker.wait_with_output().unwrap().status.code(), Some(0));
+    }
+    home.run(&["work", "--exec", "true", "--app-version", "a\nb"])
+        .refused(2, &["app_version", "control characters"]);
+}
+
+#[test]
 fn a_worker_is_not_killed_by_a_signal_from_its_first_job_on() {
     let home = Home::new();
     for _ in 0..10 {

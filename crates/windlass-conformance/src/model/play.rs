@@ -163,7 +163,13 @@ impl Play {
 
     async fn register(&mut self, store: &Arc<dyn Store>, kinds: &[&str], lease: Duration) -> WorkerId {
         let kinds: Vec<_> = kinds.iter().map(|&kind| kind.to_owned()).collect();
-        let spec = WorkerSpec { name: "model".to_owned(), queues: self.queues.to_vec(), kinds, lease };
+        let spec = WorkerSpec {
+            name: "model".to_owned(),
+            queues: self.queues.to_vec(),
+            kinds,
+            lease,
+            program: Default::default(),
+        };
         let worker = store.register(&spec).await.expect("register").worker;
         self.oracle.registered(worker, &spec).await;
         worker

@@ -18,7 +18,13 @@ pub struct TestWorker {
 /// Registers a worker on queues, with handlers for kinds (none: any kind) and a lease.
 pub async fn worker(store: &Arc<dyn Store>, queues: &[&str], kinds: &[&str], lease: Duration) -> TestWorker {
     let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-    let spec = WorkerSpec { name: "test".to_owned(), queues: owned(queues), kinds: owned(kinds), lease };
+    let spec = WorkerSpec {
+        name: "test".to_owned(),
+        queues: owned(queues),
+        kinds: owned(kinds),
+        lease,
+        program: Default::default(),
+    };
     let id = store.register(&spec).await.expect("register").worker;
     TestWorker { store: Arc::clone(store), id, queues: queues.iter().map(|&name| name.into()).collect() }
 }

@@ -26,7 +26,9 @@ BEGIN
             '{schema}.put_key_limits(text, text[], integer[], boolean[], integer[])',
             '{schema}.key_limits(text)',
             '{schema}.route(integer, integer)',
-            '{schema}.happened(pg_snapshot, pg_snapshot, xid8, bigint, xid8, bigint, bigint, integer, text[], text[])']) AS old
+            '{schema}.happened(pg_snapshot, pg_snapshot, xid8, bigint, xid8, bigint, bigint, integer, text[], text[])',
+            '{schema}.register(text, text[], text[], double precision)',
+            '{schema}.heartbeat(integer, bigint, integer[], bigint[])']) AS old
         JOIN pg_catalog.pg_proc p ON p.oid = to_regprocedure(old)
         -- Its result got more columns.
         WHERE NOT (p.proname = 'key_limits' AND 'rate' = ANY (p.proargnames))

@@ -1,7 +1,8 @@
 -- Workers: registration, heartbeat, leadership. All decisions by the database clock.
 
--- register(name, queues, kinds, lease seconds): a new worker; its queues are made when they do not exist.
-CREATE OR REPLACE FUNCTION {schema}.register(p_name text, p_queues text[], p_kinds text[], p_lease double precision)
+-- register(name, queues, kinds, lease seconds, program, app_version, engine): a new worker; its queues are made when they do not exist. The last three are for people.
+CREATE OR REPLACE FUNCTION {schema}.register(p_name text, p_queues text[], p_kinds text[], p_lease double precision, p_program text DEFAULT NULL,
+                                             p_app_version text DEFAULT NULL, p_engine text DEFAULT NULL)
     RETURNS integer LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -9,8 +10,8 @@ DECLARE
 BEGIN
     INSERT INTO {schema}.queue (name) SELECT DISTINCT q FROM unnest(p_queues) AS q
         WHERE q NOT IN (SELECT name FROM {schema}.queue) ON CONFLICT DO NOTHING;
-    INSERT INTO {schema}.worker (name, queues, kinds, lease)
-        VALUES (p_name, p_queues, p_kinds, make_interval(secs => p_lease)) RETURNING id INTO v_worker;
+    INSERT INTO {schema}.worker (name, queues, kinds, lease, program, app_version, engine)
+        VALUES (p_name, p_queues, p_kinds, make_interval(secs => p_lease), p_program, p_app_version, p_engine) RETURNING id INTO v_worker;
     RETURN v_worker;
 END $$;
 
@@ -23,11 +24,12 @@ BEGIN
     UPDATE {schema}.worker SET suspect_id = p_job WHERE id = p_worker;
 END $$;
 
--- heartbeat(worker, open_from, open_lanes, open_seqs): renews the lease; refused once it was taken away. The rest says which
+-- heartbeat(worker, open_from, open_lanes, open_seqs, memory_bytes, jobs_per_second): renews the lease; refused once it was taken away. The last two are for people; the rest says which
 -- claims rescue has to look at: those from call open_from on, and these older ones (NULL: as before). The worker
 -- must know that all its other claims are settled. Refused as by fence where the log came here from another cluster: the worker
 -- may know of settlements that the dump does not, and rehome has to look at these claims.
-CREATE OR REPLACE FUNCTION {schema}.heartbeat(p_worker integer, p_open_from bigint, p_open_lanes integer[], p_open_seqs bigint[])
+CREATE OR REPLACE FUNCTION {schema}.heartbeat(p_worker integer, p_open_from bigint, p_open_lanes integer[], p_open_seqs bigint[],
+                                              p_memory_bytes bigint DEFAULT NULL, p_jobs_per_second double precision DEFAULT NULL)
     RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -35,6 +37,7 @@ BEGIN
     UPDATE {schema}.worker SET heartbeat_at = clock_timestamp(), beat = beat + 1,
             in_touch_since = CASE WHEN clock_timestamp() BETWEEN heartbeat_at AND heartbeat_at + lease / 2 THEN in_touch_since
                                   ELSE clock_timestamp() END,
+            memory_bytes = p_memory_bytes, jobs_per_second = p_jobs_per_second,
             open_from = coalesce(p_open_from, open_from),
             open_lanes = CASE WHEN p_open_from IS NULL THEN open_lanes ELSE p_open_lanes END,
             open_seqs = CASE WHEN p_open_from IS NULL THEN open_seqs ELSE p_open_seqs END

@@ -119,6 +119,7 @@ async fn strand_each(share: usize) {
         queues: vec![QUEUE.into()],
         kinds: vec![],
         lease: Duration::from_secs(60),
+        program: Default::default(),
     };
     let (one, twenty, id) = ([job()], jobs(20), [JobId(1)]);
     let filter = JobFilter::default();

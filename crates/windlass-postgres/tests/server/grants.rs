@@ -117,8 +117,13 @@ async fn a_producer_enqueues_and_does_nothing_else() {
     expected += BY_SQL_AVAILABLE;
     assert_eq!(available(&fixture).await, expected);
 
-    let worker =
-        WorkerSpec { name: "w".to_owned(), queues: vec![QUEUE.to_owned()], kinds: vec![], lease: LATER };
+    let worker = WorkerSpec {
+        name: "w".to_owned(),
+        queues: vec![QUEUE.to_owned()],
+        kinds: vec![],
+        lease: LATER,
+        program: Default::default(),
+    };
     refused(store.job(JobId(1)).await, "viewer");
     refused(store.jobs(&JobFilter::default()).await, "viewer");
     refused(store.queues().await, "viewer");

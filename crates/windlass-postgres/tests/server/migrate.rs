@@ -3,7 +3,7 @@
 use crate::cluster::Fixture;
 use std::sync::Arc;
 use windlass_conformance::steps::{LATER, QUEUE, jobs, worker};
-use windlass_core::{Args, Disposition, ErrorKind, JobStore, Settled, Store};
+use windlass_core::{Args, Disposition, ErrorKind, JobStore, Load, Program, Settled, Store, WorkerSpec};
 use windlass_postgres::PostgresStore;
 
 /// Every function is created anew each time, so whoever is in the middle of one must not notice.
@@ -94,6 +94,39 @@ async fn a_schema_without_drains_is_worked_on() {
     assert!(store.status().await.unwrap().workers.iter().all(|worker| worker.state() == "live"));
 }
 
+/// On a schema that is not migrated to version 26 nobody notes what workers run, and they work; an older program beside a migrated one calls what it knew.
+#[tokio::test]
+async fn a_schema_without_programs_is_worked_on() {
+    let fixture = Fixture::shared().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let (said, load) = (Some("2.4.1".to_owned()), Load { memory_bytes: Some(7), jobs_per_second: Some(0.5) });
+    let program = Program { app_version: said, ..Program::default() };
+    let (queues, kinds) = (vec![QUEUE.to_owned()], vec![]);
+    let spec = WorkerSpec { name: "w".to_owned(), queues, kinds, lease: LATER, program };
+    let sql = fixture.sql().await;
+    let older = fixture.text(
+        "SELECT windlass.heartbeat(windlass.register('older', '{q}', '{}', 60.0::float8), 1::bigint, '{}'::integer[], '{}'::bigint[])",
+    );
+    sql.batch_execute(&older).await.expect("as a program of version 25 calls");
+    let drop = fixture.text(
+        "ALTER FUNCTION windlass.register RENAME TO register_26; ALTER FUNCTION windlass.heartbeat RENAME TO heartbeat_26;
+         CREATE FUNCTION windlass.register(text, text[], text[], double precision) RETURNS integer LANGUAGE sql AS 'SELECT windlass.register_26($1, $2, $3, $4)';
+         CREATE FUNCTION windlass.heartbeat(integer, bigint, integer[], bigint[]) RETURNS void LANGUAGE sql AS 'SELECT windlass.heartbeat_26($1, $2, $3, $4)'",
+    );
+    sql.batch_execute(&drop).await.unwrap();
+    let worker = store.register(&spec).await.unwrap().worker;
+    store.heartbeat_with(worker, load).await.unwrap();
+    // So that what is missing in the table shows, too.
+    let columns = "ALTER TABLE windlass.worker RENAME COLUMN program TO p; ALTER TABLE windlass.worker RENAME COLUMN memory_bytes TO m";
+    sql.batch_execute(&fixture.text(columns)).await.unwrap();
+    let status = store.status().await.unwrap();
+    let known = status.workers.iter().find(|listed| listed.id == worker).expect("it is listed");
+    assert_eq!(
+        (known.program.name.as_ref(), known.program.app_version.as_ref(), known.load),
+        (None, None, Load::default())
+    );
+}
+
 /// Which rows of the log are to be stepped over is known by their place since table version 22: a migration finds it, also of a job that stood in the log
 /// before, and forgets an entry without a row.
 #[tokio::test]
@@ -110,7 +143,7 @@ async fn cancelled_jobs_are_stepped_over_after_a_migration() {
     store.cancel(&cancelled).await.unwrap();
     let older = "INSERT INTO windlass.cancelled_in_log SELECT 1000000, max(lane_id), '9' FROM windlass.cancelled_in_log;
         ALTER TABLE windlass.cancelled_in_log DROP COLUMN xid; CREATE INDEX cancelled_in_log_lane ON windlass.cancelled_in_log (lane_id);
-        DROP TABLE windlass.no_handler; DROP TRIGGER no_handler ON windlass.waiting; ALTER TABLE windlass.waiting DROP COLUMN xid; DROP TABLE windlass.came_back; ALTER TABLE windlass.worker DROP COLUMN draining_at; DELETE FROM windlass.migration WHERE version >= 22";
+        DROP TABLE windlass.no_handler; DROP TRIGGER no_handler ON windlass.waiting; ALTER TABLE windlass.waiting DROP COLUMN xid; DROP TABLE windlass.came_back; ALTER TABLE windlass.worker DROP COLUMN draining_at, DROP COLUMN program, DROP COLUMN app_version, DROP COLUMN engine, DROP COLUMN memory_bytes, DROP COLUMN jobs_per_second; DELETE FROM windlass.migration WHERE version >= 22";
     sql.batch_execute(&fixture.text(older)).await.unwrap();
     fixture.store().await.migrate().await.unwrap();
     let left = worker.take(29).await;
@@ -133,7 +166,9 @@ async fn jobs_without_a_handler_are_found_after_a_migration() {
     };
     give_up(8).await;
     let older = "DROP TABLE windlass.no_handler; DROP TRIGGER no_handler ON windlass.waiting; ALTER TABLE windlass.waiting DROP COLUMN xid;
-        CREATE INDEX waiting_no_handler ON windlass.waiting (lane_id, kind, id) WHERE state = 'no_handler'; DELETE FROM windlass.migration WHERE version = (SELECT max(version) FROM windlass.migration)";
+        CREATE INDEX waiting_no_handler ON windlass.waiting (lane_id, kind, id) WHERE state = 'no_handler'; 
+        ALTER TABLE windlass.worker DROP COLUMN program, DROP COLUMN app_version, DROP COLUMN engine, DROP COLUMN memory_bytes, DROP COLUMN jobs_per_second;
+        DELETE FROM windlass.migration WHERE version >= 25";
     sql.batch_execute(&fixture.text(older)).await.unwrap();
     fixture.store().await.migrate().await.unwrap();
     give_up(4).await;

@@ -149,6 +149,7 @@ impl RemoteWorker {
                 self.measured(*job, &attempt);
             }
         }
+        self.load().settled += replies.values().filter(|reply| **reply == Settled::Accepted).count() as u64;
         self.tell_when_due();
         let reply = |(ticket, before): (Ticket, bool)| {
             let first = if before { Settled::Already } else { Settled::Refused };

@@ -1,13 +1,15 @@
 use super::RemoteWorker;
 use crate::{QueueConfig, WorkerConfig};
 use std::{collections::BTreeMap, time::Duration};
-use windlass_core::{ClaimedJob, Error, ErrorKind, Limits, Result};
+use windlass_core::{ClaimedJob, Error, ErrorKind, Limits, Program, Result};
 
 /// What a worker that runs elsewhere says of itself.
 #[derive(Clone, Debug)]
 pub struct RemoteSpec {
     /// A name for people.
     pub name: String,
+    /// What it runs, for people.
+    pub program: Program,
     /// Its queues, and how many jobs of each it has at the same time.
     pub queues: Vec<QueueConfig>,
     /// The kinds that it can run; empty: any.
@@ -29,6 +31,7 @@ impl Default for RemoteSpec {
     fn default() -> Self {
         Self {
             name: String::new(),
+            program: Program::default(),
             queues: Vec::new(),
             kinds: Vec::new(),
             lease: Duration::from_secs(60),
@@ -48,8 +51,8 @@ impl RemoteSpec {
     }
 
     pub(super) fn check(&self) -> Result<()> {
-        let Self { queues, lease, timeout, timeout_grace, .. } = self.clone();
-        WorkerConfig { queues, lease, timeout, timeout_grace, ..WorkerConfig::default() }.check()?;
+        let Self { queues, lease, timeout, timeout_grace, program, .. } = self.clone();
+        WorkerConfig { queues, lease, timeout, timeout_grace, program, ..WorkerConfig::default() }.check()?;
         self.kinds.iter().chain(self.timeouts.keys()).try_for_each(|kind| Limits::check_kind_name(kind))?;
         self.timeouts.values().try_for_each(|timeout| Limits::check_timeout(*timeout))?;
         let (jobs, most) =

@@ -23,6 +23,7 @@ mod many_workers;
 mod outages;
 mod outcomes;
 mod panics;
+mod programs;
 mod reports;
 mod scheduled;
 mod schedules;

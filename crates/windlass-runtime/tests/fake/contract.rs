@@ -5,7 +5,7 @@ use windlass_core::{
     Args, AuditEntry, AuditFilter, AuditPage, AuditStore, CancelReply, Capabilities, ClaimRequest, Claimed,
     DeleteReply, Disposition, DueSchedules, EditReply, EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest,
     FailureGroup, Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord,
-    JobStore, KeyLimits, KeyLimitsChange, Leader, MaintainReport, MigrationReport, NewJob, Promoted,
+    JobStore, KeyLimits, KeyLimitsChange, Leader, Load, MaintainReport, MigrationReport, NewJob, Promoted,
     QueueFilter, QueueLimits, QueueStats, Registration, ReportRequest, Reported, RescueReport, Result,
     RetentionRule, RetryReply, Schedule, ScheduleFilter, ScheduleRecord, ScheduleStep, ScheduleStore,
     SchedulesPut, Settings, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, Timing,
@@ -48,8 +48,8 @@ impl JobStore for FakeStore {
         self.act(Call::Register, None, |model| model.register(self.client(), spec)).await
     }
 
-    async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
-        self.act(Call::Heartbeat, Some(worker), |model| model.heartbeat(self.client(), worker)).await
+    async fn heartbeat_with(&self, worker: WorkerId, load: Load) -> Result<Heartbeat> {
+        self.act(Call::Heartbeat, Some(worker), |model| model.heartbeat(self.client(), worker, load)).await
     }
 
     async fn deregister(&self, worker: WorkerId) -> Result<()> {

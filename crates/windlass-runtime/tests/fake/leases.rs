@@ -3,7 +3,7 @@ use super::{
     model::{Live, Model},
 };
 use windlass_core::{
-    Heartbeat, JobId, JobState, JobStore, Registration, RescueReport, Result, WorkerId, WorkerSpec,
+    Heartbeat, JobId, JobState, JobStore, Load, Registration, RescueReport, Result, WorkerId, WorkerSpec,
 };
 use windlass_memory::Move;
 
@@ -26,9 +26,9 @@ impl Model {
         self.live.len()
     }
 
-    pub fn heartbeat(&mut self, client: usize, worker: WorkerId) -> Result<Heartbeat> {
+    pub fn heartbeat(&mut self, client: usize, worker: WorkerId, load: Load) -> Result<Heartbeat> {
         self.heartbeats += 1;
-        let heartbeat = self.run(async |store| store.heartbeat(worker).await).0?;
+        let heartbeat = self.run(async |store| store.heartbeat_with(worker, load).await).0?;
         self.history.note(client, What::Renewed(worker));
         Ok(heartbeat)
     }

@@ -21,6 +21,7 @@ const BEATS: u64 = 3;
 struct Said {
     #[serde(default)]
     reports: Vec<Report>,
+    memory_bytes: Option<u64>,
 }
 
 type Who = Extension<Identity>;
@@ -61,7 +62,8 @@ pub(crate) async fn beat(
 ) -> Result<Json<Value>, Problem> {
     let member = app.work.find(&worker, &identity)?;
     let _call = member.call();
-    let Said { reports } = body.read()?;
+    let Said { reports, memory_bytes } = body.read()?;
+    member.uses_memory(memory_bytes);
     let reported = store_reports(&member, read_reports(reports, &member)?).await?;
     let beat = member.remote.beat().await?;
     let mut answer = json!({ "cancel": receipts(&member, &beat) });

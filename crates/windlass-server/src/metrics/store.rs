@@ -7,7 +7,7 @@ use prometheus_client::{
     metrics::{family::Family, gauge::Gauge, info::Info},
     registry::{Registry, Unit},
 };
-use std::sync::atomic::AtomicU64;
+use std::{collections::BTreeSet, sync::atomic::AtomicU64};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfState {
@@ -29,6 +29,27 @@ pub(super) fn register(registry: &mut Registry, look: &Look, now: Timestamp) {
     let live = takers().filter(|worker| worker.live).count();
     let workers = states([("live", live), ("gone", takers().count() - live)]);
     registry.register("workers", "Workers with queues that registered lately", workers);
+
+    // Few series, whatever workers say: no version and no worker is a label.
+    let alive = || takers().filter(|worker| worker.live);
+    let memory: Gauge = Gauge::default();
+    memory.set(gauge(alive().filter_map(|worker| worker.load.memory_bytes).sum()));
+    registry.register_with_unit(
+        "workers_memory",
+        "Resident memory of live workers that say it",
+        Unit::Bytes,
+        memory,
+    );
+    let versions: Gauge = Gauge::default();
+    versions.set(gauge(
+        alive().filter_map(|worker| worker.program.app_version.as_ref()).collect::<BTreeSet<_>>().len()
+            as u64,
+    ));
+    registry.register(
+        "workers_app_versions",
+        "Versions of the application that live workers say they are",
+        versions,
+    );
 
     let failing = look.schedules.iter().filter(|schedule| schedule.error.is_some()).count();
     let paused = look.schedules.iter().filter(|schedule| schedule.error.is_none() && schedule.paused).count();

@@ -61,6 +61,11 @@ impl Member {
         self.secret.is(&Hash::of(secret)) && self.actor == actor
     }
 
+    /// What it says of its memory, where it says so.
+    pub(crate) fn uses_memory(&self, bytes: Option<u64>) {
+        bytes.into_iter().for_each(|bytes| self.remote.uses_memory(bytes));
+    }
+
     /// Who it registered as.
     pub(super) fn actor(&self) -> &str {
         &self.actor

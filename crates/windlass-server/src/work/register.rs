@@ -1,7 +1,10 @@
 use crate::problem::{Problem, wrong_at};
 use serde::Deserialize;
 use std::{collections::BTreeMap, time::Duration};
-use windlass::remote::{QueueConfig, RemoteSpec};
+use windlass::{
+    Program,
+    remote::{QueueConfig, RemoteSpec},
+};
 
 /// How long a worker may be silent, in seconds.
 const LEASE: std::ops::RangeInclusive<u64> = 1..=3_600;
@@ -12,11 +15,16 @@ const MOST_KINDS: usize = 1_000;
 /// The longest time after its limit in which a worker may say what becomes of a job, in milliseconds.
 const MOST_GRACE: u64 = 60_000;
 
+/// What those are that come by HTTP.
+const ENGINE: &str = concat!("HTTP ", env!("CARGO_PKG_VERSION"));
+
 /// What a worker says of itself.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Register {
     name: Option<String>,
+    program: Option<String>,
+    app_version: Option<String>,
     queues: BTreeMap<String, usize>,
     #[serde(default)]
     kinds: Vec<String>,
@@ -39,6 +47,11 @@ impl Register {
         let timeouts = self.timeouts_ms.into_iter().map(|(kind, time)| (kind, Duration::from_millis(time)));
         let plain = RemoteSpec::default();
         Ok(RemoteSpec {
+            program: Program {
+                name: self.program,
+                app_version: self.app_version,
+                engine: Some(ENGINE.to_owned()),
+            },
             name: self.name.unwrap_or_else(|| actor.to_owned()),
             queues: queues.collect(),
             kinds: self.kinds,
@@ -52,13 +65,17 @@ impl Register {
 
     /// The field that makes no sense, and why; the engine looks at the rest.
     fn wrong(&self) -> Option<(&'static str, String)> {
-        let Self { name, queues, kinds, lease_s, timeouts_ms, timeout_grace_ms, .. } = self;
-        let is_bad_name = |name: &String| name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0');
+        let Self {
+            name, program, app_version, queues, kinds, lease_s, timeouts_ms, timeout_grace_ms, ..
+        } = self;
+        let is_bad_name =
+            |name: &String| name.is_empty() || name.len() > LONGEST_NAME || name.contains(char::is_control);
+        let wrong_name = format!("must be 1 to {LONGEST_NAME} bytes without control characters");
         let (from, to) = LEASE.into_inner();
         Some(match () {
-            () if name.as_ref().is_some_and(is_bad_name) => {
-                ("/name", format!("must be 1 to {LONGEST_NAME} bytes"))
-            }
+            () if name.as_ref().is_some_and(is_bad_name) => ("/name", wrong_name),
+            () if program.as_ref().is_some_and(is_bad_name) => ("/program", wrong_name),
+            () if app_version.as_ref().is_some_and(is_bad_name) => ("/app_version", wrong_name),
             () if queues.is_empty() || queues.len() > MOST_QUEUES => {
                 ("/queues", format!("must name 1 to {MOST_QUEUES} queues, got {}", queues.len()))
             }

@@ -25,6 +25,7 @@ pub(crate) struct TurnBody {
     wait_s: u64,
     #[serde(default)]
     pub(super) again: bool,
+    pub(super) memory_bytes: Option<u64>,
 }
 
 #[derive(Deserialize)]

@@ -19,6 +19,7 @@ pub(crate) async fn turn(
 ) -> Result<TurnAnswer, Problem> {
     let (done, want, wait) = (said.hand_ins(member)?, said.want(member)?, said.wait()?);
     let reports = reports::read(std::mem::take(&mut said.reports), member)?;
+    member.uses_memory(said.memory_bytes);
     // Before jobs end: their slots of queues with limits are asked for anew, not given up.
     let wanting = (!want.as_ref().is_some_and(Vec::is_empty)).then(|| member.remote.wanting(want.clone()));
     // Before anything else: who asks again from here on does not read what this turn may still bring.

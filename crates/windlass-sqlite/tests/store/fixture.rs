@@ -69,8 +69,13 @@ impl Fixture {
     /// A worker that is in touch with the store from now on, whatever time passes.
     pub(crate) async fn rescuer(&self) -> WorkerId {
         let lease = 1_000_000 * LEASE;
-        let spec =
-            WorkerSpec { name: "rescuer".into(), queues: vec!["default".into()], kinds: vec![], lease };
+        let spec = WorkerSpec {
+            name: "rescuer".into(),
+            queues: vec!["default".into()],
+            kinds: vec![],
+            lease,
+            program: Default::default(),
+        };
         self.register(&spec).await.unwrap().worker
     }
 
@@ -80,7 +85,13 @@ impl Fixture {
 
     pub(crate) async fn worker_for(&self, kinds: &[&str]) -> WorkerId {
         let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
-        let spec = WorkerSpec { name: "test".into(), queues: vec!["default".into()], kinds, lease: LEASE };
+        let spec = WorkerSpec {
+            name: "test".into(),
+            queues: vec!["default".into()],
+            kinds,
+            lease: LEASE,
+            program: Default::default(),
+        };
         self.register(&spec).await.unwrap().worker
     }
 

@@ -24,7 +24,13 @@ pub(crate) async fn add_to(store: &impl JobStore, queue: &str) -> JobId {
 }
 
 pub(crate) async fn worker_of(store: &impl JobStore, queues: &[String]) -> WorkerId {
-    let spec = WorkerSpec { name: "test".into(), queues: queues.to_vec(), kinds: vec![], lease: LEASE };
+    let spec = WorkerSpec {
+        name: "test".into(),
+        queues: queues.to_vec(),
+        kinds: vec![],
+        lease: LEASE,
+        program: Default::default(),
+    };
     store.register(&spec).await.unwrap().worker
 }
 

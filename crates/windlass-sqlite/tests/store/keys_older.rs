@@ -233,6 +233,7 @@ async fn a_store_of_the_version_before_goes_on() {
         queues: vec!["default".into()],
         kinds: vec![],
         lease: std::time::Duration::from_secs(3600),
+        program: Default::default(),
     };
     let worker = store.register(&spec).await.unwrap().worker;
     let claims = store.claim(&crate::fixture::demand(worker, 100)).await.unwrap().claims;

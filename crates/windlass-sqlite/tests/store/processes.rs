@@ -60,7 +60,13 @@ fn store() -> SqliteStore {
 }
 
 async fn worker(store: &SqliteStore, lease: Duration) -> windlass_core::WorkerId {
-    let spec = WorkerSpec { name: "process".into(), queues: vec![], kinds: vec![], lease };
+    let spec = WorkerSpec {
+        name: "process".into(),
+        queues: vec![],
+        kinds: vec![],
+        lease,
+        program: Default::default(),
+    };
     store.register(&spec).await.unwrap().worker
 }
 

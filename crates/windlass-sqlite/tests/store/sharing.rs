@@ -8,7 +8,13 @@ use windlass_sqlite::SqliteStore;
 const JOBS: usize = 20_000;
 
 async fn drain(store: Arc<SqliteStore>, limit: u32) -> Vec<JobId> {
-    let spec = WorkerSpec { name: "drain".into(), queues: vec![], kinds: vec![], lease: LEASE };
+    let spec = WorkerSpec {
+        name: "drain".into(),
+        queues: vec![],
+        kinds: vec![],
+        lease: LEASE,
+        program: Default::default(),
+    };
     let worker = store.register(&spec).await.unwrap().worker;
     let mut done = Vec::new();
     while done.len() < JOBS {

@@ -13,7 +13,13 @@ fn job() -> NewJob {
 
 async fn worker(client: &Client) -> WorkerId {
     let (name, queues) = ("w".to_owned(), vec!["other".to_owned()]);
-    let spec = WorkerSpec { name, queues, kinds: vec![], lease: Duration::from_secs(3600) };
+    let spec = WorkerSpec {
+        name,
+        queues,
+        kinds: vec![],
+        lease: Duration::from_secs(3600),
+        program: Default::default(),
+    };
     client.store().register(&spec).await.unwrap().worker
 }
 

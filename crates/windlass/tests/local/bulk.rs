@@ -33,6 +33,7 @@ async fn a_job_that_begins_while_it_is_cancelled_counts_once() {
         queues: vec!["default".into()],
         kinds: vec![],
         lease: Duration::from_secs(60),
+        program: Default::default(),
     };
     let worker = store.register(&spec).await.unwrap().worker;
     let client = Client::from_store(Arc::new(Taking { store, worker }));

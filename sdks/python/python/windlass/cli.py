@@ -36,7 +36,7 @@ def _worker(args: list[str]) -> int:
         queues = dict(options.queue) if options.queue else None
         worker = app.worker(
             queues, threads=options.threads, processes=options.processes, name=options.name, timeout=options.timeout, lease=options.lease,
-            grace_period=options.grace_period,
+            grace_period=options.grace_period, program=options.app, app_version=options.app_version,
         )  # fmt: skip
         asyncio.run(worker.run())
     except WindlassError as error:
@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
         "--processes", type=int, metavar="N", help="how many child processes run functions with process=True; default: one for each processor"
     )
     parser.add_argument("--name", metavar="TEXT", help="its name for people; default: the host's and the process's")
+    parser.add_argument("--app-version", metavar="TEXT", help="the version of the application, for people; default: what WINDLASS_APP_VERSION says")
     parser.add_argument("--timeout", metavar="TIME", help="how long an attempt may take whose job does not say, as in 90s, 5m or 1h30m; default: as long as it takes")
     parser.add_argument("--lease", metavar="TIME", help="how long it may be silent before others take its jobs; default: 30s")
     parser.add_argument("--grace-period", metavar="TIME", help="how long running jobs may go on after the first signal; a second one hands them back; default: 30s")

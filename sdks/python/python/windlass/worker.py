@@ -7,6 +7,7 @@ import atexit
 import contextvars
 import functools
 import os
+import sys
 import weakref
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -55,6 +56,8 @@ class Worker:
         threads: int | None = None,
         processes: int | None = None,
         name: str | None = None,
+        program: str | None = None,
+        app_version: str | None = None,
         timeout: Duration | None = None,
         lease: Duration | None = None,
         grace_period: Duration | None = None,
@@ -68,6 +71,9 @@ class Worker:
         :param threads: How many threads run plain functions; by default as many as jobs run at once, 32 at most.
         :param processes: How many child processes run functions with ``process=True``; by default one for each processor.
         :param name: Its name for people; by default the host's and the process's.
+        :param program: The name of the program, shown where workers are listed; by default that of its script.
+        :param app_version: The version of the application, as you count: shown where workers are listed, so that people see how far a deploy is. By
+            default what the environment variable ``WINDLASS_APP_VERSION`` says.
         :param timeout: How long an attempt may take, of jobs that do not say themselves.
         :param lease: How long it may be silent before others take its jobs; by default 30 s.
         :param grace_period: How long running jobs may go on when it stops; by default 30 s.
@@ -96,6 +102,7 @@ class Worker:
         if settling not in ("pipelined", "strict"):
             raise InvalidOption(f"settling must be 'pipelined' or 'strict', got {settling!r}")
         self._spec: dict[str, Any] = {"queues": list(self._queues.items()), "name": name, "accept_plain_args": accept_plain_args}
+        self._spec |= {"program": program or _this_program(), "app_version": app_version, "language": "Python"}
         self._spec["strict"] = settling == "strict"
         self._spec["encrypted_kinds"] = [kind for kind, job in self._jobs.items() if job.options.encrypted]
         for option, value in (("timeout", timeout), ("lease", lease), ("grace_period", grace_period)):
@@ -440,6 +447,11 @@ def _stopped(reason: str | None) -> Ended:
 def _of_batch(value: Any, count: int, kind: str) -> list[Ended | None]:
     """What became of each job of a batch, where something is said."""
     return [returned(one, kind) for one in each_of(value, count, kind)]
+
+
+def _this_program() -> str | None:
+    script = os.path.basename(sys.argv[0]) if sys.argv else ""
+    return None if script.startswith("-") else "".join(char for char in script if char.isprintable())[:50] or None
 
 
 def _refuse_greenlets() -> None:

@@ -24,6 +24,7 @@ pub(super) async fn fail_all(client: &Client, amount: u64) -> Outcome {
         queues: vec![Burden::QUEUE.to_owned()],
         kinds: Vec::new(),
         lease: LEASE,
+        program: Default::default(),
     };
     let worker = store.register(&spec).await?.worker;
     let request = ClaimRequest { worker, queues: vec![QueueDemand::new(Burden::QUEUE, BATCH)] };

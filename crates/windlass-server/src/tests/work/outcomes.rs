@@ -145,6 +145,39 @@ async fn a_worker_that_is_to_drain_is_told_and_gets_no_more_jobs() {
     }
 }
 
+/// Its memory is noted with its next heartbeat, here when it is told to drain.
+#[tokio::test]
+async fn a_worker_says_what_it_runs_and_uses() {
+    for site in Site::all().await {
+        let said = json!({ "queues": { "mail": 1 }, "program": "worker.php", "app_version": "2.4.1" });
+        let worker = site.register(said).await;
+        let silent = site.register(json!({ "queues": { "mail": 1 } })).await;
+        let id = |worker: &str| worker.split_once('.').unwrap().0.parse::<i64>().unwrap();
+        let path = format!("/workers/{}/drain", id(&worker));
+        site.ask(Role::Operator, "POST", &path, Value::Null).await.is(204);
+        let turn = json!({ "wait_s": 30, "want": {}, "memory_bytes": 164 << 20 });
+        while site.turn(&worker, turn.clone()).await["drain"] != true {}
+        let items = site.get("/workers").await.is(200)["items"].clone();
+        let listed = |worker| items.as_array().unwrap().iter().find(|one| one["id"] == id(worker)).unwrap();
+        let engine = concat!("HTTP ", env!("CARGO_PKG_VERSION"));
+        let of = |one: &Value| {
+            ["program", "app_version", "engine", "memory_bytes"].map(|field| one[field].clone())
+        };
+        assert_eq!(
+            of(listed(&worker)),
+            [json!("worker.php"), json!("2.4.1"), json!(engine), json!(164 << 20)]
+        );
+        assert_eq!(of(listed(&silent)), [Value::Null, Value::Null, json!(engine), Value::Null]);
+        for field in ["program", "app_version"] {
+            let body = json!({ "queues": { "mail": 1 }, field: "a\u{1b}b" });
+            let refused = site.work("POST", "", body).await.is(422);
+            assert_eq!(refused["errors"][0]["pointer"], format!("/{field}"), "{refused}");
+        }
+        let beat = site.work("POST", &format!("/{silent}/beat"), json!({ "memory_bytes": -1 })).await;
+        beat.refused(422, "invalid_option");
+    }
+}
+
 #[tokio::test]
 async fn a_job_that_is_to_be_cancelled_is_told_and_does_not_come_back() {
     for site in Site::all().await {

@@ -82,6 +82,7 @@ async fn leave(client: &Client, checkpoint: &str) {
         queues: vec!["default".into()],
         kinds: vec![],
         lease: std::time::Duration::from_secs(60),
+        program: Default::default(),
     };
     let worker = store.register(&spec).await.unwrap().worker;
     let queues = vec![QueueDemand::new("default", 1)];

@@ -106,6 +106,7 @@ async fn complete(client: &Client, result: Args) {
         queues: vec!["default".into()],
         kinds: vec![],
         lease: Duration::from_secs(60),
+        program: Default::default(),
     };
     let worker = store.register(&spec).await.unwrap().worker;
     let request = ClaimRequest { worker, queues: vec![QueueDemand::new("default", 1)] };
