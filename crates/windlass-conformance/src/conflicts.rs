@@ -142,6 +142,43 @@ pub async fn the_last_of_a_batch_replaces(fixture: &dyn Fixture) {
     assert_eq!(record(&store, stored[0].id).await.args, args(11));
 }
 
+/// Of jobs of one batch whose key another job has each is told what became of itself, and each follows its own rule.
+pub async fn each_of_a_batch_is_told_its_own_fate(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let (replaces, keeps) = (OnConflict::Replace { max_wait: None }, OnConflict::Keep);
+    let ruled =
+        |n: usize, rule| NewJob::new(KIND, args(n)).with_queue(QUEUE).with_delay(LATER).with_unique(by(rule));
+    let id = free(&store, ruled(0, keeps)).await;
+    let fates = async |batch: &[NewJob]| {
+        let stored = store.enqueue_unique(batch).await.expect("enqueue");
+        assert!(stored.iter().all(|stored| stored.id == id), "{stored:?}");
+        stored.iter().map(|stored| stored.conflict.expect("the key is taken")).collect::<Vec<_>>()
+    };
+    let (kept, replaced) = (Conflict::Kept, Conflict::Replaced);
+    assert_eq!(fates(&[ruled(1, replaces), ruled(2, keeps)]).await, [replaced, kept]);
+    assert_eq!(record(&store, id).await.args, args(1));
+    assert_eq!(
+        fates(&[ruled(3, keeps), ruled(4, replaces), ruled(5, replaces)]).await,
+        [kept, replaced, replaced]
+    );
+    assert_eq!(record(&store, id).await.args, args(5));
+    let refusing = [ruled(6, OnConflict::Error), ruled(7, replaces)];
+    let error = store.enqueue_unique(&refusing).await.expect_err("job 0 refuses");
+    assert!(error.to_string().contains("job 0 of 2"), "{error}");
+    assert_eq!(record(&store, id).await.args, args(5), "nothing of the call is stored");
+
+    let window = |key: &str, rule| job().with_unique(Unique::by_key(key).for_window(LATER).on_conflict(rule));
+    free(&store, window("w", keeps)).await;
+    for (rules, expected) in [
+        ([OnConflict::Extend, keeps], [Conflict::Extended, kept]),
+        ([keeps, OnConflict::Extend], [kept, Conflict::Extended]),
+    ] {
+        let batch = rules.map(|rule| window("w", rule));
+        let stored = store.enqueue_unique(&batch).await.expect("enqueue");
+        assert_eq!(stored.iter().map(|stored| stored.conflict).collect::<Vec<_>>(), expected.map(Some));
+    }
+}
+
 /// An extended window begins anew; what is no window stays as it is.
 pub async fn extend(fixture: &dyn Fixture) {
     let store = fixture.open().await;

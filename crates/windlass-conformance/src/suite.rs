@@ -17,7 +17,7 @@ macro_rules! suite {
                 keys_are_made_of_what_is_said, a_bad_key_stores_nothing, a_rescued_job_keeps_its_key, what_was_cancelled_leaves_its_key,
                 keys_last_as_long_as_their_jobs, races_are_won_by_one;
             conflicts: replace_while_scheduled, replace_while_available, replace_what_was_edited, a_started_job_is_not_replaced,
-                a_replaced_job_waits_no_longer_than_it_may, the_last_of_a_batch_replaces, extend, error,
+                a_replaced_job_waits_no_longer_than_it_may, the_last_of_a_batch_replaces, each_of_a_batch_is_told_its_own_fate, extend, error,
                 a_retry_takes_the_key_again, retries_race_with_enqueues;
             replace_again: a_replaced_job_starts_anew;
             claim: each_job_once_and_in_order, later_jobs_are_found_after_an_empty_answer,

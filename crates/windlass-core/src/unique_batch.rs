@@ -9,15 +9,27 @@ use std::collections::{HashMap, hash_map::Entry};
 /// The jobs of one call without those that would only meet another one of the same call.
 ///
 /// The later of two jobs with one key follows its own rule: with `Replace` it stands for both, with `Error` the call is
-/// refused, else the first stands for both.
+/// refused, else the first stands for both, and extends a window if one of them does. Where another job has the key, one
+/// that refuses the call goes before all rules of later ones.
 #[derive(Debug)]
 pub struct UniqueBatch {
     /// The jobs that stand for all; the attributes of a unique one carry its key, for a retry.
     pub jobs: Vec<NewJob>,
     /// The key of each of them that is unique.
     pub keys: Vec<Option<UniqueKey>>,
-    /// For each job of the call: which of [`Self::jobs`] stands for it, and what it did to the one before it.
-    places: Vec<(usize, Option<Conflict>)>,
+    /// For each job of the call.
+    places: Vec<Place>,
+}
+
+/// How one job of a call goes into the batch.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Which of [`UniqueBatch::jobs`] stands for it.
+    job: usize,
+    /// Whether it is the first of the call with its key.
+    first: bool,
+    /// What it does to a job that has its key.
+    does: Conflict,
 }
 
 impl UniqueBatch {
@@ -52,42 +64,41 @@ impl UniqueBatch {
         Ok(batch)
     }
 
-    fn add(
-        &mut self,
-        job: &NewJob,
-        known: &mut HashMap<UniqueKey, usize>,
-    ) -> Result<(usize, Option<Conflict>)> {
+    fn add(&mut self, job: &NewJob, known: &mut HashMap<UniqueKey, usize>) -> Result<Place> {
         let (key, next) = (UniqueKey::of(job)?, self.jobs.len());
         if key.is_some() && job.attributes().is_some_and(|attributes| attributes.expires_after.is_some()) {
             let message = "a unique job takes a time to expire at (with_expires_at), not one from now on";
             return Err(Error::new(ErrorKind::InvalidOption, message));
         }
-        if let (Some(key), Some(unique)) = (key, job.unique())
-            && let Some(place) = first_with(known, key, next)
-        {
-            let conflict = match unique.conflict_rule() {
-                OnConflict::Keep => Conflict::Kept,
-                OnConflict::Extend => Conflict::Extended,
-                OnConflict::Replace { .. } => {
-                    self.jobs[place] = marked(job, key);
-                    Conflict::Replaced
-                }
-                OnConflict::Error => {
-                    let message = "another job of the same call has its unique key";
-                    return Err(Error::new(ErrorKind::UniqueConflict, message));
-                }
-            };
-            return Ok((place, Some(conflict)));
+        let rule = rule_of(job);
+        let does = match rule {
+            OnConflict::Keep | OnConflict::Error => Conflict::Kept,
+            OnConflict::Extend => Conflict::Extended,
+            OnConflict::Replace { .. } => Conflict::Replaced,
+        };
+        let Some((key, place)) = key.and_then(|key| Some((key, first_with(known, key, next)?))) else {
+            self.jobs.push(key.map_or_else(|| job.clone(), |key| marked(job, key)));
+            self.keys.push(key);
+            return Ok(Place { job: next, first: true, does });
+        };
+        if rule == OnConflict::Error {
+            let message = "another job of the same call has its unique key";
+            return Err(Error::new(ErrorKind::UniqueConflict, message));
         }
-        self.jobs.push(key.map_or_else(|| job.clone(), |key| marked(job, key)));
-        self.keys.push(key);
-        Ok((next, None))
+        let stands = &self.jobs[place];
+        self.jobs[place] = match (rule_of(stands), rule) {
+            (OnConflict::Error, OnConflict::Replace { .. }) => ruled(marked(job, key), OnConflict::Error),
+            (_, OnConflict::Replace { .. }) => marked(job, key),
+            (OnConflict::Keep, OnConflict::Extend) => ruled(stands.clone(), OnConflict::Extend),
+            _ => return Ok(Place { job: place, first: false, does }),
+        };
+        Ok(Place { job: place, first: false, does })
     }
 
     /// The refusal of one of [`Self::jobs`] whose key another job has.
     pub fn conflict(&self, place: usize, holder: JobId) -> Error {
         let error = Error::new(ErrorKind::UniqueConflict, format!("job {holder} has its unique key"));
-        match self.places.iter().position(|(stands_for, _)| *stands_for == place) {
+        match self.places.iter().position(|of| of.job == place) {
             Some(index) => error.of_job(index, self.places.len()),
             None => error,
         }
@@ -95,11 +106,30 @@ impl UniqueBatch {
 
     /// The reply for each job of the call, from that for each of [`Self::jobs`].
     pub fn replies(&self, stored: &[EnqueuedUnique]) -> Vec<EnqueuedUnique> {
-        let reply = |&(place, conflict): &(usize, Option<Conflict>)| EnqueuedUnique {
-            id: stored[place].id,
-            conflict: stored[place].conflict.or(conflict),
+        let reply = |place: &Place| {
+            let EnqueuedUnique { id, conflict } = stored[place.job];
+            let conflict = match conflict {
+                None if place.first => None,
+                None => Some(place.does),
+                Some(done) if done == place.does => Some(done),
+                // What the job that stands for it did, it did not do itself.
+                Some(_) => Some(Conflict::Kept),
+            };
+            EnqueuedUnique { id, conflict }
         };
         self.places.iter().map(reply).collect()
+    }
+}
+
+fn rule_of(job: &NewJob) -> OnConflict {
+    job.unique().map_or(OnConflict::Keep, |unique| unique.conflict_rule())
+}
+
+/// The job with another rule.
+fn ruled(job: NewJob, rule: OnConflict) -> NewJob {
+    match job.unique().cloned() {
+        Some(unique) => job.with_unique(unique.on_conflict(rule)),
+        None => job,
     }
 }
 
