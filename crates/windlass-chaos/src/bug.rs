@@ -84,6 +84,14 @@ bugs! {
     WindowsShort = "bug_windows_short",
     /// A job that was handed out keeps its unique key for ever.
     UniqueNeverFree = "bug_unique_never_free",
+    /// A job that takes the place of one that waits for its time brings no args.
+    ReplacedRuns = "bug_replaced_runs",
+    /// A job that stands in line goes on standing there when another takes its place.
+    ReplacedStays = "bug_replaced_stays",
+    /// A job is put off for as long as others take its place.
+    MaxWaitForgotten = "bug_max_wait_forgotten",
+    /// A window that is extended ends when it would have.
+    ExtendForgotten = "bug_extend_forgotten",
     /// Two jobs have each other's results.
     SwappedResults = "bug_swapped_results",
     /// Some checkpoints are acknowledged and not written.
@@ -162,7 +170,13 @@ impl Bug {
             | Self::EndsUnseen
             | Self::TicksQueuedLost
             | Self::TicksMissedLost => "schedules",
-            Self::WindowsShort | Self::UniqueForgetsRetries | Self::UniqueNeverFree => "unique",
+            Self::WindowsShort
+            | Self::UniqueForgetsRetries
+            | Self::UniqueNeverFree
+            | Self::ReplacedRuns
+            | Self::ReplacedStays
+            | Self::MaxWaitForgotten
+            | Self::ExtendForgotten => "unique",
             Self::CancelLies | Self::DeleteForgets | Self::CancelledRuns => "sweeps",
             _ => "storm",
         }

@@ -17,6 +17,7 @@ mod order;
 mod passed_over;
 mod rates;
 mod recovery;
+mod replaced;
 mod slots;
 mod spared;
 mod stored;
@@ -58,6 +59,9 @@ pub struct Rules {
     /// How many unique keys the jobs share; 0: none is unique.
     #[serde(default)]
     pub unique_keys: u32,
+    /// How many unique keys, beyond those, have jobs that take each other's place.
+    #[serde(default)]
+    pub replaced_keys: u32,
     /// Somebody cancels and deletes jobs while they are worked.
     #[serde(default)]
     pub takes_back: bool,
@@ -101,6 +105,7 @@ impl Default for Rules {
             may_lose_commits: false,
             most_living_second_starts: None,
             unique_keys: 0,
+            replaced_keys: 0,
             takes_back: false,
             expires: false,
             waits: false,
@@ -135,6 +140,7 @@ pub fn check(history: &History, rules: &Rules) -> Report {
         jobs.restored(moved, rules.may_lose_commits);
     }
     let mut report = Report::default();
+    replaced::check(&mut jobs, rules, &mut report);
     stored::check(&jobs, rules, &mut report);
     unique::check(&jobs, rules, &mut report);
     windows::check(&jobs, &mut report);
@@ -210,6 +216,10 @@ fn unknowns(history: &History, rules: &Rules, counts: &Counts) -> Vec<String> {
     let is_kept = |recorded: &crate::history::Recorded| matches!(recorded.event.what, What::Kept { .. });
     if rules.unique_keys > 0 && !history.events.iter().any(is_kept) {
         reasons.push("no enqueue found its unique key taken".to_owned());
+    }
+    let replaced = |recorded: &crate::history::Recorded| matches!(recorded.event.what, What::Replaced { .. });
+    if rules.replaced_keys > 0 && !history.events.iter().any(replaced) {
+        reasons.push("no job took the place of another".to_owned());
     }
     if rules.takes_back && counts.taken_back == 0 {
         reasons.push("no job was cancelled or deleted".to_owned());

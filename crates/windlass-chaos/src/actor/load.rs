@@ -32,6 +32,12 @@ pub struct Load {
     /// They have these keys for so many milliseconds instead, whatever becomes of them; 0: as said.
     #[serde(default)]
     pub window_ms: u64,
+    /// Its unique jobs wait a while, and take the place of those that do under their key; these are keys of their own.
+    #[serde(default)]
+    pub replaces: bool,
+    /// Some of its jobs that find their key taken make its window begin anew.
+    #[serde(default)]
+    pub extends: bool,
     /// Each of its jobs has one of so many keys, which follows from its number; 0: none has.
     #[serde(default)]
     pub keys: u32,
@@ -63,6 +69,8 @@ impl Default for Load {
             sweeps: false,
             unique_keys: 0,
             window_ms: 0,
+            replaces: false,
+            extends: false,
             keys: 0,
             loud: false,
             expires: false,

@@ -1,8 +1,9 @@
-use super::{Load, Order, connect, dismissed, sweep, wait::Waits};
+use super::{Load, Order, connect, dismissed, replacing, sweep, wait::Waits};
 use crate::{
     bug::Bug,
     database,
     history::{Recorder, What, now_ns},
+    keys,
 };
 use anyhow::Result;
 use fastrand::Rng;
@@ -11,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio_util::sync::CancellationToken;
-use windlass::{Client, Conflict, EnqueuedUnique, JobId, NewJob, OnConflict, Unique};
+use windlass::{Client, Conflict, EnqueuedUnique, JobId, NewJob, OnConflict, When};
 
 /// How long a producer rests after a call failed.
 const REST: Duration = Duration::from_millis(10);
@@ -102,7 +103,9 @@ impl Lane {
             jobs = keys.iter().zip(jobs).map(|(key, job)| self.hurried(*key, job)).collect();
         }
         self.recorder.note_all(keys.iter().map(|key| What::EnqueueSent { key: *key }));
-        if self.load.unique_keys > 0 {
+        if self.load.replaces {
+            self.replacing(&keys, jobs).await;
+        } else if self.load.unique_keys > 0 {
             self.uniquely(&keys, jobs).await;
         } else if self.load.transactions && self.rng.u32(0..20) == 0 {
             self.in_transaction(&keys, jobs).await;
@@ -166,10 +169,14 @@ impl Lane {
         if self.load.transactions && self.rng.u32(0..20) == 0 {
             return self.uniquely_in_transaction(keys, &uniques, jobs).await;
         }
-        let rule = if self.rng.u32(0..8) == 0 { OnConflict::Error } else { OnConflict::Keep };
+        let rule = match self.rng.u32(0..8) {
+            0 => OnConflict::Error,
+            1..4 if self.load.extends => OnConflict::Extend,
+            _ => OnConflict::Keep,
+        };
         let key = |unique: u32| match window_ms {
-            0 => unique_key(unique),
-            _ => window_key(unique, Duration::from_millis(window_ms)),
+            0 => keys::unique_key(unique),
+            _ => keys::window_key(unique, Duration::from_millis(window_ms)),
         };
         let with_key = |(job, unique): (NewJob, &u32)| job.with_unique(key(*unique).on_conflict(rule));
         let jobs: Vec<NewJob> = jobs.into_iter().zip(&uniques).map(with_key).collect();
@@ -180,9 +187,31 @@ impl Lane {
         }
     }
 
+    /// Where jobs wait under their unique keys they take the place of those.
+    async fn replacing(&mut self, keys: &[i64], jobs: Vec<NewJob>) {
+        let (notes, jobs) = replacing::jobs(keys, jobs, self.load.unique_keys, &mut self.rng);
+        self.recorder.note_all(notes);
+        let sent = now_ns();
+        match self.client.store().enqueue_unique(&jobs).await {
+            Ok(stored) => {
+                self.stored_uniquely(keys, &stored, sent);
+                let replaced =
+                    |(_, stored): &(_, &EnqueuedUnique)| stored.conflict == Some(Conflict::Replaced);
+                let waits = |(job, _): &(&NewJob, _)| job.when() != When::Now;
+                let mut all = jobs.iter().zip(&stored).rev();
+                if let Some((_, last)) = all.find(|both| replaced(both) && waits(both)) {
+                    replacing::look_at(last.id, &self.client, &self.recorder).await;
+                }
+            }
+            Err(error) => self.failed(keys, &error).await,
+        }
+    }
+
     fn stored_uniquely(&mut self, keys: &[i64], stored: &[EnqueuedUnique], sent: u64) {
         self.recorder.note_all(keys.iter().zip(stored).map(|(key, stored)| match stored.conflict {
             None => What::EnqueueAcked { key: *key, id: stored.id.0 },
+            Some(Conflict::Replaced) => What::Replaced { key: *key, id: stored.id.0, sent },
+            Some(Conflict::Extended) => What::Extended { key: *key, id: stored.id.0, sent },
             Some(_) => What::Kept { key: *key, id: stored.id.0, sent },
         }));
     }
@@ -292,16 +321,6 @@ impl Lane {
             let _ = self.client.cancel(&[id]).await;
         }
     }
-}
-
-/// What the jobs of number `unique` are unique by: among those of their queue, for there are two kinds.
-pub(crate) fn unique_key(unique: u32) -> Unique {
-    Unique::by_key(format!("unique-{unique}")).in_queue()
-}
-
-/// The same of jobs that are so for a while.
-fn window_key(unique: u32, window: Duration) -> Unique {
-    Unique::by_key(format!("window-{unique}")).in_queue().for_window(window)
 }
 
 enum Transacted {

@@ -56,6 +56,19 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
         Bug::UniqueNeverFree => {
             &[("unique_holders", "WHEN NOT h.until_finished THEN false", "WHEN true THEN true")]
         }
+        Bug::ReplacedRuns => {
+            &[("change_scheduled", "kind = p_kind, args = p_args::json, max_attempts", "kind = p_kind, max_attempts")]
+        }
+        Bug::ReplacedStays => &[("bury_untried", "IF f.place = 'log' AND f.seq IS NULL THEN", "IF f.place = 'log' AND f.seq IS NULL THEN
+        buried := true;
+        since := (SELECT j.enqueued_at FROM windlass.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id AND j.attempt = 0);
+        IF since IS NOT NULL THEN RETURN; END IF;")],
+        Bug::MaxWaitForgotten => &[
+            ("change_scheduled", "least(coalesce(p_due, v_now), h.enqueued_at + p_max_wait)", "coalesce(p_due, v_now)"),
+        ],
+        Bug::ExtendForgotten => {
+            &[("take_unique", "greatest(k.expires, v_now + p_windows[l.place] * v_us)", "k.expires")]
+        }
         Bug::CancelledRuns => {
             &[("claim", "WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.job_id = b.id)", "")]
         }

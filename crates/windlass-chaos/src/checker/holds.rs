@@ -20,6 +20,8 @@ pub(super) struct Hold {
     /// When its answer was noted.
     pub(super) claimed: u64,
     pub(super) started: Option<u64>,
+    /// The key that its handler read from the args.
+    pub(super) ran: Option<i64>,
     pub(super) finished: Option<(u64, Outcome)>,
     /// How its process was about to give it back, without having run it.
     pub(super) given_back: Option<Outcome>,
@@ -100,6 +102,12 @@ pub(super) struct Job {
     /// Whether somebody wanted to delete it.
     pub(super) delete_asked: bool,
     pub(super) retries_asked: usize,
+    /// The first key of which it was acknowledged that it took another's place in this job, and when.
+    pub(super) placed: Option<(i64, u64)>,
+    /// When the first call was sent that may have put another job in its place.
+    pub(super) replaced: Option<u64>,
+    /// How long after the first enqueue it was seen to be put off, and how long it may be, in microseconds.
+    pub(super) put_off: Vec<(i64, i64)>,
     /// What those who waited for it were told, and when.
     pub(super) waited: Vec<(Option<JobState>, u64)>,
     /// Stored as cancelled because nobody started it in time.
@@ -127,6 +135,10 @@ pub(super) struct Key {
     pub(super) acked_twice: Option<i64>,
     /// Acknowledged as not stored, because another job has its unique key.
     pub(super) kept: bool,
+    /// Whether it takes the place of a job that waits under its unique key.
+    pub(super) replaces: bool,
+    /// Acknowledged as in such a job's place: as which job, when that was sent, and when it was noted.
+    pub(super) replaced: Option<(i64, u64, u64)>,
     /// The key that it has for a while, for how many nanoseconds, and when it was sent.
     pub(super) window: Option<(i64, u64, u64)>,
     /// How long after the store has it it may be started, in nanoseconds, and when that was said.
@@ -151,6 +163,8 @@ pub(super) struct Jobs {
     pub(super) by_id: BTreeMap<i64, Job>,
     pub(super) keys: HashMap<i64, Key>,
     pub(super) kept: Vec<Kept>,
+    /// Likewise, of those that made the window of the key's job begin anew.
+    pub(super) extended: Vec<Kept>,
     /// Whether the run said that it drained.
     pub(super) stuck: bool,
     /// When it first did: unique keys are taken once more after that.
@@ -209,6 +223,14 @@ impl Jobs {
                 self.keys.entry(key).or_default().kept = true;
                 self.kept.push(Kept { key, holder: id, sent, noted: event.at });
             }
+            What::Extended { key, id, sent } => {
+                self.keys.entry(key).or_default().kept = true;
+                self.extended.push(Kept { key, holder: id, sent, noted: event.at });
+            }
+            What::ReplaceSent { key } => self.keys.entry(key).or_default().replaces = true,
+            What::Replaced { key, id, sent } => {
+                self.keys.entry(key).or_default().replaced = Some((id, sent, event.at));
+            }
             What::EnqueueSent { key } => self.keys.entry(key).or_default().sent = true,
             What::EnqueueFailed { key } => self.keys.entry(key).or_default().failed = true,
             What::EnqueueUnknown { key } => self.keys.entry(key).or_default().unknown = true,
@@ -243,6 +265,7 @@ impl Job {
                 sent,
                 claimed: at,
                 started: None,
+                ran: None,
                 finished: None,
                 given_back: None,
                 resumed: None,
@@ -255,7 +278,7 @@ impl Job {
                     self.seen_keys.push(key);
                 }
                 match self.hold(process, worker, seq, |hold| hold.started.is_none()) {
-                    Some(hold) => hold.started = Some(at),
+                    Some(hold) => (hold.started, hold.ran) = (Some(at), Some(key)),
                     None => self.unclaimed_starts.push(at),
                 }
             }
@@ -309,6 +332,8 @@ impl Job {
                     hold.checkpoints.push((value, true, at));
                 }
             }
+            What::Replaced { key, .. } => self.placed = self.placed.or(Some((key, at))),
+            What::PutOff { after_us, most_us, .. } => self.put_off.push((after_us, most_us)),
             What::Waited { state, .. } => self.waited.push((state, at)),
             What::Expired { .. } => self.expired = true,
             What::RetryAsked { done: false, .. } => self.retries_asked += 1,

@@ -61,7 +61,12 @@ fn lost(job: &Job, jobs: &Jobs, rules: &Rules, report: &mut Report) {
         JobState::Completed if completions_refused(job) => {
             report.violate(Invariant::I5, id, "completed, but every completion of it was refused".to_owned());
         }
-        JobState::Cancelled if !said(Outcome::Cancel) && job.cancel_asked.is_none() && !job.expired => {
+        JobState::Cancelled
+            if !said(Outcome::Cancel)
+                && job.cancel_asked.is_none()
+                && job.replaced.is_none()
+                && !job.expired =>
+        {
             report.violate(Invariant::I1, id, "cancelled, but nobody asked for it".to_owned());
         }
         JobState::Discarded if !may_be_discarded(job, record, said) => {
@@ -113,7 +118,9 @@ fn phantom(job: &Job, jobs: &Jobs, report: &mut Report) {
             "its transaction was rolled back"
         } else {
             match job.acked_key {
-                Some(acked) if acked != key => "its args are those of another job",
+                Some(acked) if acked != key && !takes_the_place_of(key, acked, jobs) => {
+                    "its args are those of another job"
+                }
                 _ => continue,
             }
         };
@@ -123,6 +130,13 @@ fn phantom(job: &Job, jobs: &Jobs, report: &mut Report) {
     if let Some(at) = job.unclaimed_starts.first() {
         report.violate(Invariant::I2, id, format!("started at {at} without a claim"));
     }
+}
+
+/// Whether a job of one key may have become that of another under its id.
+fn takes_the_place_of(key: i64, before: i64, jobs: &Jobs) -> bool {
+    let unique = |key: i64| jobs.keys.get(&key).and_then(|known| known.unique).map(|(unique, _)| unique);
+    let replaces = jobs.keys.get(&key).is_some_and(|known| known.replaces);
+    replaces && unique(key) == unique(before)
 }
 
 /// I13: one terminal record, one accepted end.

@@ -54,18 +54,19 @@ pub(super) fn check(jobs: &Jobs, rules: &Rules, report: &mut Report) {
 /// The unique key of a job, and when the enqueue was sent that stored it.
 fn unique_of(job: &Job, jobs: &Jobs) -> Option<(i64, u64)> {
     let stored = job.records.first().map(|record| record.key);
-    let key = job.acked_key.or(job.seen_keys.first().copied()).or(stored)?;
+    let placed = job.placed.map(|(key, _)| key);
+    let key = job.acked_key.or(placed).or(job.seen_keys.first().copied()).or(stored)?;
     jobs.keys.get(&key)?.unique
 }
 
 /// From when until when a job was live for certain. What brings it back, a retry by hand, is left out.
 fn life(job: &Job) -> Option<(u64, u64)> {
-    let acked = job.acked_key.map(|_| job.acked);
+    let acked = job.acked_key.map(|_| job.acked).or(job.placed.map(|(_, at)| at));
     let claimed = job.holds.iter().map(|hold| hold.claimed).min();
     let from = acked.into_iter().chain(claimed).min()?;
     let ends = job.holds.iter().filter_map(may_end);
     let asked = job.cancel_asked.into_iter().chain(job.effects_sent.iter().copied());
-    let until = ends.chain(asked).chain(died(job)).min().unwrap_or(u64::MAX);
+    let until = ends.chain(asked).chain(job.replaced).chain(died(job)).min().unwrap_or(u64::MAX);
     (from < until).then_some((from, until))
 }
 
@@ -106,7 +107,8 @@ fn wrongly_kept(kept: &Kept, jobs: &Jobs, rules: &Rules) -> Option<String> {
     if holder.rolled_back {
         return Some("which was rolled back".to_owned());
     }
-    if sent > kept.noted {
+    // Whoever first took a place in it may have died before its answer.
+    if sent > kept.noted && holder.placed.is_none() {
         return Some("before that was enqueued".to_owned());
     }
     if jobs.drained.is_some_and(|drained| drained < kept.sent) {

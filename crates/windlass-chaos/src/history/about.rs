@@ -17,6 +17,9 @@ impl What {
         match self {
             Self::EnqueueAcked { id, .. }
             | Self::Kept { id, .. }
+            | Self::Replaced { id, .. }
+            | Self::Extended { id, .. }
+            | Self::PutOff { id, .. }
             | Self::Returned { id, .. }
             | Self::Resumed { id, .. }
             | Self::CheckpointSent { id, .. }

@@ -23,10 +23,19 @@ pub enum What {
     UniqueSent { key: i64, unique: i64 },
     /// It is unique for so many milliseconds, among all jobs with this number. Noted together with `EnqueueSent`.
     WindowSent { key: i64, unique: i64, window_ms: u64 },
+    /// Where another job waits under its unique key it takes that one's place. Noted together with `UniqueSent`.
+    ReplaceSent { key: i64 },
     /// It is not to be started later than so many milliseconds after the store has it. Noted together with `EnqueueSent`.
     Expires { key: i64, after_ms: u64 },
     /// The store acknowledged that it did not store it, because job `id` has its unique key.
     Kept { key: i64, id: i64, sent: u64 },
+    /// The store acknowledged that it took the place of the job that had its unique key, and is job `id` now.
+    Replaced { key: i64, id: i64, sent: u64 },
+    /// The store acknowledged that it did not store it, and that job `id`, which has its key, has it for another window.
+    Extended { key: i64, id: i64, sent: u64 },
+    /// A look at a job that was put in the place of others: it waits until so many microseconds after the first of them was enqueued, and
+    /// may until so many.
+    PutOff { id: i64, after_us: i64, most_us: i64 },
     /// The store acknowledged it.
     EnqueueAcked { key: i64, id: i64 },
     /// It was refused or failed for certain: the job must never run.

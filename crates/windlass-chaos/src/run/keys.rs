@@ -1,7 +1,8 @@
 use super::{INJECTOR, Run};
 use crate::{
-    actor::{Act, Task, unique_key},
+    actor::{Act, Task},
     history::{What, now_ns},
+    keys::{replaced_number, unique_key},
 };
 use anyhow::Result;
 use windlass::{Args, Client, NewJob};
@@ -12,7 +13,8 @@ impl Run {
         let store = self.setup.store.clone();
         self.block_on(async {
             let client = Client::connect(&store).await?;
-            for unique in 0..self.rules.unique_keys {
+            let replaced = (0..self.rules.replaced_keys).map(replaced_number);
+            for unique in (0..self.rules.unique_keys).chain(replaced) {
                 let key = (INJECTOR.cast_signed() << 40) | i64::from(unique);
                 self.recorder
                     .note_all([What::EnqueueSent { key }, What::UniqueSent { key, unique: unique.into() }]);

@@ -1,4 +1,4 @@
-//! Producers race for a few unique keys while workers, producers and the database die.
+//! Producers race for a few unique keys, and put jobs in each other's place, while workers, producers and the database die.
 
 use super::{Ended, Store, Trial, faults::Faults, ground::Ground};
 use crate::{
@@ -13,12 +13,15 @@ const KEYS: u32 = 30;
 /// Of those that jobs have for a while, and for how long.
 const WINDOW_KEYS: u32 = 8;
 const WINDOW_MS: u64 = 700;
+/// Keys whose jobs take each other's place, in a queue that has too few slots for them, so that some wait in line.
+const REPLACED_KEYS: u32 = 6;
+const CALM: &str = "calm";
 const LEASE_MS: u64 = 1_500;
 
 pub(super) fn run(trial: &Trial) -> Result<Ended> {
     let ground = Ground::proxied(trial)?;
     let mut run = ground.open(trial)?;
-    run.rules.unique_keys = KEYS;
+    (run.rules.unique_keys, run.rules.replaced_keys) = (KEYS, REPLACED_KEYS);
     crew(&mut run, trial)?;
     let faults = Faults {
         length: trial.scaled(Duration::from_secs(60), Duration::from_secs(4)),
@@ -49,7 +52,19 @@ fn crew(run: &mut Run, trial: &Trial) -> Result<()> {
         batch: 4,
         unique_keys: WINDOW_KEYS,
         window_ms: WINDOW_MS,
+        extends: true,
         lanes: 2,
+        ..Load::default()
+    })?;
+    run.worker(Work { slots: 1, lease_ms: LEASE_MS, queues: vec![CALM.to_owned()], ..Work::default() })?;
+    run.producer(Load {
+        mix: Mix::Failing,
+        rate: 150.0,
+        batch: 6,
+        unique_keys: REPLACED_KEYS,
+        replaces: true,
+        lanes: 4,
+        queue: CALM.to_owned(),
         ..Load::default()
     })?;
     Ok(())

@@ -136,3 +136,91 @@ fn i7_who_finds_a_unique_key_taken_is_told_of_a_job_that_has_it() {
     let report = done(Told::unique().asked_again().kept(7)).done_again().both_completed().check();
     assert!(broken(&report).contains(&Invariant::I2), "{report:?}");
 }
+
+/// Keys 90, 91, ... under one unique key, each by a call of its own, and what it was told; 90 is stored as job 9.
+fn replacing(told: Told, key: i64, answer: impl Fn(u64) -> What) -> Told {
+    let told = told
+        .then(PRODUCER, What::EnqueueSent { key })
+        .then(PRODUCER, What::UniqueSent { key, unique: 1_000 })
+        .then(PRODUCER, What::ReplaceSent { key });
+    let sent = told.now();
+    told.then(PRODUCER, answer(sent))
+}
+
+/// A handler gets this key as this job, claimed by a call that is sent now.
+fn runs(told: Told, id: i64, seq: i64, key: i64) -> Told {
+    let (worker, fate, outcome, sent) = (2, Fate::Accepted, Outcome::Complete, told.now());
+    told.then(TWO, What::Claimed { worker, id, lane: 1, seq, attempt: 1, crashes: 0, sent })
+        .then(TWO, What::Started { worker, id, seq, key, attempt: 1 })
+        .then(TWO, What::Finished { worker, id, seq, outcome })
+        .then(TWO, What::Settled { worker, id, seq, fate, outcome, sent: sent + 3 })
+}
+
+#[test]
+fn i7_the_last_to_take_a_place_runs_and_what_was_replaced_does_not() {
+    let begun = || replacing(Told::good(), 90, |_| What::EnqueueAcked { key: 90, id: 9 });
+    let taken = |told: Told, key: i64, id: i64| replacing(told, key, |sent| What::Replaced { key, id, sent });
+    let completed = |told: Told, id: i64, key: i64| told.stored(id, key, JobState::Completed);
+    let check = |told: Told| told.check();
+
+    let under_its_id = runs(taken(taken(begun(), 91, 9), 92, 9), 9, 2, 92);
+    let report = check(completed(under_its_id, 9, 92));
+    assert_eq!(report.verdict, Verdict::Valid, "{report:?}");
+    let in_line = runs(taken(begun(), 91, 10), 10, 2, 91).stored(9, 90, JobState::Cancelled);
+    let report = check(completed(in_line, 10, 91));
+    assert_eq!(report.verdict, Verdict::Valid, "{report:?}");
+    // It ended, and a later one was stored as new.
+    let again = replacing(runs(begun(), 9, 2, 90), 91, |_| What::EnqueueAcked { key: 91, id: 10 });
+    let again = completed(completed(runs(again, 10, 3, 91), 9, 90), 10, 91);
+    let report = check(again);
+    assert_eq!(report.verdict, Verdict::Valid, "{report:?}");
+
+    let both = runs(runs(taken(begun(), 91, 10), 9, 2, 90), 10, 3, 91);
+    let report = check(completed(completed(both, 9, 90), 10, 91));
+    assert_eq!(broken(&report), [Invariant::I7], "{report:?}");
+    assert!(report.violations[0].text.contains("handed out though key 91"), "{report:?}");
+    let old_args = runs(taken(begun(), 91, 9), 9, 2, 90);
+    let report = check(completed(old_args, 9, 90));
+    let texts: Vec<&str> = report.violations.iter().map(|violation| &*violation.text).collect();
+    assert!(texts.iter().any(|text| text.contains("key 91 was the last to take its place")), "{texts:?}");
+    // Nobody knows whether the last of them took the place.
+    let unknown = replacing(taken(begun(), 91, 9), 92, |_| What::EnqueueUnknown { key: 92 });
+    for key in [91, 92] {
+        let report = check(completed(runs(Told(unknown.0.clone()), 9, 2, key), 9, key));
+        assert_eq!(report.verdict, Verdict::Valid, "{report:?}");
+    }
+}
+
+#[test]
+fn i7_a_job_is_put_off_no_longer_than_it_may_be() {
+    for (after_us, expected) in [(1_000, vec![]), (1_001, vec![Invariant::I7])] {
+        let told = Told::good().then(PRODUCER, What::PutOff { id: 7, after_us, most_us: 1_000 });
+        assert_eq!(told.check().violated.into_keys().collect::<Vec<_>>(), expected);
+    }
+}
+
+/// Job 17 has the key, which is extended after 0.6 s; the next job has it later.
+#[test]
+fn i7_an_extended_window_begins_anew() {
+    let story = |next: u64| {
+        let mut told = Told::good();
+        let begun = told.now();
+        for (tenth, extends, id) in [(0, false, 17), (6, true, 17), (next, false, 18)] {
+            while told.now() < begun + tenth * SECOND / 10 {
+                told = told.then(INJECTOR, What::Phase { phase: Phase::Warm });
+            }
+            let (sent, key) = (told.now(), 100 + i64::try_from(tenth).expect("fits"));
+            let answer = match extends {
+                true => What::Extended { key, id, sent },
+                false => What::EnqueueAcked { key, id },
+            };
+            told = told
+                .then(PRODUCER, What::EnqueueSent { key })
+                .then(PRODUCER, What::WindowSent { key, unique: 1, window_ms: 1_000 })
+                .then(PRODUCER, answer);
+        }
+        told.check().violated.contains_key(&Invariant::I7)
+    };
+    assert!(!story(20), "the extended window was over");
+    assert!(story(13), "the first was over, the extended one was not");
+}
