@@ -14,6 +14,7 @@ mod mixed;
 mod schedules;
 mod size;
 mod startup;
+mod unique;
 mod work;
 
 use crate::{
@@ -51,6 +52,8 @@ pub(crate) enum Case {
     Cancel(cancel::Cancel),
     /// Jobs that end in the user's own transaction, with what it writes (PostgreSQL)
     Effects(effects::Effects),
+    /// Jobs that race for unique keys: none doubled, none lost
+    Unique(unique::UniqueKeys),
     /// What happened to jobs: how fast it is read
     Events(events::Events),
     /// A busy queue beside a burden: many jobs, queues, workers, or large ones
@@ -102,6 +105,7 @@ impl Case {
             Self::Schedules(schedules) => schedules.measure(globals, store).await,
             Self::Cancel(cancel) => cancel.measure(globals, store).await,
             Self::Effects(effects) => effects.measure(globals, store).await,
+            Self::Unique(unique) => unique.measure(globals, store).await,
             Self::Events(events) => events.measure(globals, store).await,
             Self::Size(size) => size.measure(globals, store).await,
             Self::Limit(limit) => limit.measure(store).await,

@@ -11,6 +11,16 @@ impl Job for Wait {
     const KIND: &'static str = "windlass.wait";
 }
 
+/// A job without work that is one of its unique key.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Racer {
+    pub(crate) key: u64,
+}
+
+impl Job for Racer {
+    const KIND: &'static str = "windlass.racer";
+}
+
 /// A job without work that carries text.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Parcel {

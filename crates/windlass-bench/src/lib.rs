@@ -16,6 +16,7 @@ mod mix;
 mod options;
 mod ping;
 mod processes;
+mod race;
 mod reduction;
 mod report;
 mod run;

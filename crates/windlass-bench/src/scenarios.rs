@@ -260,6 +260,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         ],
     },
     Scenario {
+        name: "unique-race",
+        about: "unique jobs of few keys from 8 connections while a worker runs what was stored: none doubled, none lost",
+        seed: "none published",
+        points: &[Point { name: "10,000 keys", line: "unique --keys 10000 --jobs 1000000" }],
+    },
+    Scenario {
         name: "cancel",
         about: "jobs that run are cancelled: the call, and until the handler's token fires",
         seed: "none published",
