@@ -90,7 +90,8 @@ pub(crate) async fn status(db: &Database) -> Result<StoreStatus> {
     let workers = db.sql(
         "SELECT id, name, queues, started_at, heartbeat_at,
                 ended_at IS NULL AND heartbeat_at + lease >= clock_timestamp() AS live,
-                to_jsonb(w) ->> 'draining_at' IS NOT NULL, -- NULL before version 24, too
+                to_jsonb(w) ->> 'draining_at' IS NOT NULL -- NULL before version 24, too
+                OR EXISTS (SELECT 1 FROM {schema}.cancel_request q WHERE q.job_id = -w.id),
                 to_jsonb(w) ->> 'program', to_jsonb(w) ->> 'app_version', to_jsonb(w) ->> 'engine', -- as the rest before version 26
                 (to_jsonb(w) ->> 'memory_bytes')::int8, (to_jsonb(w) ->> 'jobs_per_second')::float8
          FROM {schema}.worker w ORDER BY live DESC, id DESC LIMIT $1",

@@ -1,5 +1,22 @@
 -- Workers: registration, heartbeat, leadership. All decisions by the database clock.
 
+-- make_queues(queues): those that are not there. What somebody else makes in a transaction that stays open, as who limits or pauses a queue that is new, is left to
+-- that one: in all it waits for 100 ms, so that no worker's start waits for a user.
+CREATE OR REPLACE FUNCTION {schema}.make_queues(p_queues text[]) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms'
+AS $$
+DECLARE
+    v_queue text;
+BEGIN
+    FOR v_queue IN SELECT DISTINCT q FROM unnest(p_queues) AS q WHERE q NOT IN (SELECT name FROM {schema}.queue) ORDER BY q LOOP
+        BEGIN
+            INSERT INTO {schema}.queue (name) VALUES (v_queue) ON CONFLICT DO NOTHING;
+        EXCEPTION WHEN lock_not_available THEN
+            PERFORM set_config('lock_timeout', '1ms', true);
+        END;
+    END LOOP;
+END $$;
+
 -- register(name, queues, kinds, lease seconds, program, app_version, engine): a new worker; its queues are made when they do not exist. The last three are for people.
 CREATE OR REPLACE FUNCTION {schema}.register(p_name text, p_queues text[], p_kinds text[], p_lease double precision, p_program text DEFAULT NULL,
                                              p_app_version text DEFAULT NULL, p_engine text DEFAULT NULL)
@@ -8,8 +25,7 @@ AS $$
 DECLARE
     v_worker integer;
 BEGIN
-    INSERT INTO {schema}.queue (name) SELECT DISTINCT q FROM unnest(p_queues) AS q
-        WHERE q NOT IN (SELECT name FROM {schema}.queue) ON CONFLICT DO NOTHING;
+    PERFORM {schema}.make_queues(p_queues);
     INSERT INTO {schema}.worker (name, queues, kinds, lease, program, app_version, engine)
         VALUES (p_name, p_queues, p_kinds, make_interval(secs => p_lease), p_program, p_app_version, p_engine) RETURNING id INTO v_worker;
     RETURN v_worker;
@@ -49,12 +65,14 @@ END $$;
 
 -- drain_worker(worker): asks a worker to take no more jobs, end what it runs, and go. Its next heartbeat tells it; a notification that there is something to tell.
 -- Whether there is such a worker, and it has queues. Repeating it changes nothing.
+-- It is a request that names no job but, in its place, the worker's negative id. In the worker's own row it would keep that row until the transaction ends, and neither
+-- the worker's heartbeat nor anybody's rescue may wait for a user.
 CREATE OR REPLACE FUNCTION {schema}.drain_worker(worker integer) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    UPDATE {schema}.worker w SET draining_at = coalesce(w.draining_at, clock_timestamp()) WHERE w.id = $1 AND w.ended_at IS NULL AND w.queues <> '{}';
-    IF NOT FOUND THEN RETURN false; END IF;
+    IF NOT EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.id = $1 AND w.ended_at IS NULL AND w.queues <> '{}') THEN RETURN false; END IF;
+    INSERT INTO {schema}.cancel_request (job_id, lane_id, seq, worker_id) VALUES (-$1, 0, 0, $1) ON CONFLICT DO NOTHING;
     PERFORM pg_notify({name}, '!' || $1) WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
     PERFORM {schema}.acted('workers.drain', $1::text);
     RETURN true;
@@ -63,7 +81,10 @@ END $$;
 -- is_draining(worker): whether somebody asked for that.
 CREATE OR REPLACE FUNCTION {schema}.is_draining(p_worker integer) RETURNS boolean
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$ SELECT EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.id = p_worker AND w.draining_at IS NOT NULL) $$;
+AS $$
+    SELECT EXISTS (SELECT 1 FROM {schema}.cancel_request q WHERE q.job_id = -p_worker)
+        OR EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.id = p_worker AND w.draining_at IS NOT NULL) -- asked before requests said it
+$$;
 
 -- lead(worker, term): takes or renews leadership by a lease. Whether this worker leads now; one that was ended does not.
 CREATE OR REPLACE FUNCTION {schema}.lead(p_worker integer, p_term interval) RETURNS boolean

@@ -78,9 +78,9 @@ BEGIN
     RETURN coalesce((SELECT f.lane_id FROM {schema}.find_job(p_id) f), v_lanes[1]);
 END $$;
 
--- find_locked(id): as find_job, with the lock that decides about the job's row in the log; the transaction holds it until it ends.
--- place: also 'moved' when the row stands in another lane since; look again. Then, and where the job is not in the log, the lock is
--- given back: who looks again waits for one lane and holds none, so that no two of them wait for one another.
+-- find_locked(id): as find_job, with the lock that decides about the job's row in the log; where nobody has claimed it the transaction holds it until it ends.
+-- place: also 'moved' when the row stands in another lane since; look again. Then, and where the job is not in the log or was claimed, the lock is
+-- given back: who looks again waits for one lane and holds none, so that no two of them wait for one another; and what is claimed stays so, whoever has the lane.
 CREATE OR REPLACE FUNCTION {schema}.find_locked(
     p_id bigint, OUT place text, OUT lane_id integer, OUT xid xid8, OUT seq bigint, OUT worker_id integer,
     OUT claimed_at timestamptz, OUT settled_at timestamptz)
@@ -95,7 +95,7 @@ BEGIN
         SELECT f.* INTO place, lane_id, xid, seq, worker_id, claimed_at, settled_at FROM {schema}.find_job(p_id) f;
         IF place = 'log' AND seq IS NULL AND lane_id IS DISTINCT FROM v_lane THEN place := 'moved'; END IF;
         -- The lock goes with what this block did; what it found stays.
-        IF place IS DISTINCT FROM 'log' AND v_lane IS NOT NULL THEN RAISE 'not in the log' USING ERRCODE = 'WL098'; END IF;
+        IF (place IS DISTINCT FROM 'log' OR seq IS NOT NULL) AND v_lane IS NOT NULL THEN RAISE 'not in the log' USING ERRCODE = 'WL098'; END IF;
     EXCEPTION WHEN SQLSTATE 'WL098' THEN NULL;
     END;
 END $$;

@@ -1,7 +1,7 @@
 -- What a person or a program asks of single jobs and queues.
 
 -- cancel(id): takes a waiting job out. 'cancelled', 'running' (a worker holds it, and is told to stop: see cancel_requests),
--- 'finished' or 'not_found'. Holds the lane's lock until the transaction ends, so keep that short.
+-- 'finished' or 'not_found'. Of a job that stands in the log unclaimed it holds the lane's lock until the transaction ends, so keep that short.
 CREATE OR REPLACE FUNCTION {schema}.cancel(id bigint) RETURNS text
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
     SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
@@ -76,8 +76,10 @@ BEGIN
         IF NOT FOUND THEN -- retried or deleted meanwhile
             RETURN CASE WHEN (SELECT f.place FROM {schema}.find_job(p_id) f) IS NULL THEN 'not_found' ELSE 'pending' END;
         END IF;
-        -- It may have been cancelled where it stands in the log, to be stepped over: settle that with its lane locked.
-        PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), d.lane_id);
+        -- It may have been cancelled where it stands in the log, to be stepped over: settle that with its lane locked. Nothing makes such an entry for a dead job.
+        IF EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id = d.lane_id) THEN
+            PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), d.lane_id);
+        END IF;
         DELETE FROM {schema}.dead x WHERE x.id = p_id;
         IF d.attributes <> '' THEN PERFORM {schema}.tell_key(p_id, d.lane_id, d.attributes, true); END IF; -- it is as one that was never handed out
         PERFORM {schema}.note_event('retried', p_id, d.lane_id, 0::smallint, d.kind, NULL);

@@ -17,17 +17,38 @@ AS $$
         ON r.job_id = (o ->> 'job')::bigint AND o ->> 'disposition' IN ('retry', 'snooze', 'no_handler', 'return')
 $$;
 
+-- lock_request(job, lane, seq): whether the request is still there, and nobody else has it locked, as who asks for the same again in a transaction that stays open.
+CREATE OR REPLACE FUNCTION {schema}.lock_request(p_id bigint, p_lane integer, p_seq bigint) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
+AS $$
+BEGIN
+    PERFORM FROM {schema}.cancel_request q WHERE q.job_id = p_id AND q.lane_id = p_lane AND q.seq = p_seq FOR UPDATE SKIP LOCKED;
+    RETURN FOUND;
+END $$;
+
+-- lock_lane_soon(lane): its lock until the transaction ends, if it comes within 100 ms; whether it did.
+CREATE OR REPLACE FUNCTION {schema}.lock_lane_soon(p_lane integer) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms'
+AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), p_lane);
+    RETURN true;
+EXCEPTION WHEN lock_not_available THEN RETURN false;
+END $$;
+
 -- cancel_requests(worker): the jobs that this worker holds and that are to be cancelled. Requests that came to their end are
 -- removed; where a job came back meanwhile it is cancelled there, or its new worker is told. One lane's lock at most is
--- waited for in a call, so that two calls cannot wait for one another; the next call goes on.
+-- waited for in a call, so that two calls cannot wait for one another; the next call goes on. So it does where a user has that lane for long, in a transaction that
+-- stays open: heartbeats wait for no user.
 -- Cost: three index probes for each request of the worker.
 CREATE OR REPLACE FUNCTION {schema}.cancel_requests(p_worker integer) RETURNS SETOF bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
     SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
-    r      record;
-    v_lane integer;
+    r        record;
+    v_lane   integer;
+    v_locked boolean;
 BEGIN
     FOR r IN
         SELECT q.job_id, q.lane_id, q.seq, s.completed,
@@ -35,40 +56,45 @@ BEGIN
                EXISTS (SELECT 1 FROM {schema}.claim k WHERE k.lane_id = q.lane_id AND k.seq = q.seq AND k.worker_id = p_worker
                        AND k.job_count > 0) AS held
         FROM {schema}.cancel_request q LEFT JOIN LATERAL {schema}.settlement_of(q.lane_id, q.seq, q.job_id) s ON true
-        WHERE q.worker_id = p_worker ORDER BY q.lane_id, q.job_id
+        WHERE q.worker_id = p_worker AND q.job_id > 0 ORDER BY q.lane_id, q.job_id
     LOOP
         IF r.held AND r.completed IS NULL THEN
             RETURN NEXT r.job_id;
             CONTINUE;
         END IF;
         IF r.held AND r.completed THEN
-            DELETE FROM {schema}.cancel_request q WHERE q.job_id = r.job_id AND q.lane_id = r.lane_id AND q.seq = r.seq;
+            IF {schema}.lock_request(r.job_id, r.lane_id, r.seq) THEN DELETE FROM {schema}.cancel_request q WHERE q.job_id = r.job_id; END IF;
             CONTINUE;
         END IF;
         IF {schema}.lane_in_log(r.job_id) <> r.lane_id THEN -- an edit moved it: the next call locks that lane
-            UPDATE {schema}.cancel_request q SET lane_id = {schema}.lane_in_log(r.job_id), seq = 0
-                WHERE q.job_id = r.job_id AND q.lane_id = r.lane_id AND q.seq = r.seq;
+            IF {schema}.lock_request(r.job_id, r.lane_id, r.seq) THEN
+                UPDATE {schema}.cancel_request q SET lane_id = {schema}.lane_in_log(r.job_id), seq = 0 WHERE q.job_id = r.job_id;
+            END IF;
             CONTINUE;
         END IF;
         CONTINUE WHEN r.lane_id <> v_lane;
-        v_lane := r.lane_id;
         -- The lane first, as cancel and retry do. A retry that came before has taken the request back.
-        PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), v_lane);
-        DELETE FROM {schema}.cancel_request q WHERE q.job_id = r.job_id AND q.lane_id = r.lane_id AND q.seq = r.seq;
-        IF FOUND THEN PERFORM {schema}.cancel(r.job_id); END IF;
+        IF v_lane IS NULL THEN v_locked := {schema}.lock_lane_soon(r.lane_id); END IF;
+        v_lane := r.lane_id;
+        CONTINUE WHEN NOT v_locked OR NOT {schema}.lock_request(r.job_id, r.lane_id, r.seq);
+        DELETE FROM {schema}.cancel_request q WHERE q.job_id = r.job_id;
+        PERFORM {schema}.cancel(r.job_id);
     END LOOP;
 END $$;
 
--- forget_requests(most): the same for one worker that ended. Returns 0 when there was none, else `most`.
+-- forget_requests(most): the same for one worker that ended. Returns `most` where it removed something, so that it is called again; else 0.
 CREATE OR REPLACE FUNCTION {schema}.forget_requests(p_most integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 DECLARE
     v_worker integer;
+    v_before bigint;
 BEGIN
-    SELECT q.worker_id INTO v_worker FROM {schema}.cancel_request q
-        WHERE NOT EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.id = q.worker_id AND w.ended_at IS NULL) LIMIT 1;
+    -- Any of them: one whose lane somebody has holds up no other.
+    SELECT q.worker_id, count(*) INTO v_worker, v_before FROM {schema}.cancel_request q
+        WHERE NOT EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.id = q.worker_id AND w.ended_at IS NULL) GROUP BY q.worker_id ORDER BY random() LIMIT 1;
     IF NOT FOUND THEN RETURN 0; END IF;
     PERFORM {schema}.cancel_requests(v_worker);
-    RETURN p_most;
+    IF {schema}.lock_request(-v_worker, 0, 0) THEN DELETE FROM {schema}.cancel_request q WHERE q.job_id = -v_worker; END IF; -- see drain_worker
+    RETURN CASE WHEN (SELECT count(*) FROM {schema}.cancel_request q WHERE q.worker_id = v_worker) < v_before THEN p_most ELSE 0 END;
 END $$;

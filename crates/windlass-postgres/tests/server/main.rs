@@ -33,6 +33,7 @@ mod limits;
 mod limits_of_time;
 mod migrate;
 mod once;
+mod open_transactions;
 mod open_claims;
 mod pooler;
 mod promotion;

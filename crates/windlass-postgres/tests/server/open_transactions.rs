@@ -1,0 +1,140 @@
+//! What somebody does in a transaction that stays open (or is prepared, and forgotten) costs the jobs that it touches, and no worker, no rescue and no housekeeping.
+
+use crate::{cluster::Fixture, session::Session};
+use tokio_postgres::Client;
+use windlass_conformance::steps::LEASE;
+
+/// A session whose calls fail where they wait for somebody's lock. As long as that takes on a machine that is busy: whoever waits, waits for ever.
+async fn impatient(fixture: Fixture) -> Session {
+    let session = Session::of(fixture).await;
+    session.run("SET lock_timeout = '5s'").await;
+    session
+}
+
+/// Begins a transaction that does this and stays open.
+async fn open(fixture: &Fixture, call: &str) -> Client {
+    let client = fixture.sql().await;
+    let sql = fixture.text(&format!("BEGIN; SELECT {call}"));
+    client.batch_execute(&sql).await.expect(call);
+    client
+}
+
+/// How many jobs a claim of the queue gets.
+async fn claimed(session: &Session, worker: i32, queue: &str, most: u32) -> i64 {
+    let claim = format!(
+        "SELECT count(*) FROM windlass.claim({worker}, '{{{queue}}}', '{{{most}}}') WHERE id IS NOT NULL"
+    );
+    session.value(&claim).await
+}
+
+/// In the worker's own row the request kept its heartbeats waiting until its lease was over, and then every rescue, of any worker.
+#[tokio::test]
+async fn a_request_to_drain_keeps_no_heartbeat_and_no_rescue_waiting() {
+    let s = impatient(Fixture::fresh().await).await;
+    let (asked, silent) = (s.register("'{q}'").await, s.register("'{q}'").await);
+    s.run("SELECT windlass.enqueue('k', queue => 'q')").await;
+    assert_eq!(claimed(&s, silent, "q", 1).await, 1);
+    let first = open(&s.fixture, &format!("windlass.drain_worker({asked})")).await;
+    let second = open(&s.fixture, &format!("windlass.drain_worker({silent})")).await;
+    s.run(&format!("SELECT windlass.heartbeat({asked}, NULL, NULL, NULL)")).await;
+    let past = format!(
+        "UPDATE windlass.worker SET heartbeat_at = heartbeat_at - 2 * lease WHERE id = {silent};
+         UPDATE windlass.worker SET in_touch_since = in_touch_since - interval '{} s' WHERE id = {asked}",
+        2.0 * LEASE.as_secs_f64()
+    );
+    s.run(&past).await;
+    let rescue = format!("SELECT rescued FROM windlass.rescue({asked})");
+    assert_eq!(s.value::<Option<i64>>(&rescue).await, Some(1));
+    let drains = format!("SELECT windlass.is_draining({asked})");
+    assert!(!s.value::<bool>(&drains).await);
+    for client in [first, second] {
+        client.batch_execute("COMMIT").await.unwrap();
+    }
+    assert!(s.value::<bool>(&drains).await);
+    // Of a worker that ended it goes with housekeeping.
+    assert_eq!(s.value::<i64>("SELECT windlass.forget_requests(10)").await, 10);
+    assert_eq!(s.value::<i64>("SELECT windlass.forget_requests(10)").await, 0);
+    let left = "SELECT array_agg(worker_id) FROM windlass.cancel_request";
+    assert_eq!(s.value::<Vec<i32>>(left).await, [asked]);
+}
+
+/// A worker registers its queues, too. It did not start while somebody limited one that was new.
+#[tokio::test]
+async fn a_worker_starts_beside_who_makes_one_of_its_queues() {
+    let s = impatient(Fixture::fresh().await).await;
+    s.run("SELECT windlass.enqueue('k', queue => 'paused')").await;
+    let first = open(&s.fixture, "windlass.limit_queue('limited', concurrency => 3)").await;
+    let second = open(&s.fixture, "windlass.pause('paused')").await;
+    let worker = s.register("'{limited,paused,q}'").await;
+    assert_eq!(claimed(&s, worker, "paused", 1).await, 1);
+    let names = "SELECT array_agg(name ORDER BY name) FROM windlass.queue";
+    assert_eq!(s.value::<Vec<String>>(names).await, ["q"]);
+    for client in [first, second] {
+        client.batch_execute("COMMIT").await.unwrap();
+    }
+    assert_eq!(s.value::<Vec<String>>(names).await, ["limited", "paused", "q"]);
+}
+
+/// What is claimed stays so, and a dead job is nowhere in the log: neither is a reason to keep the lane from others.
+#[tokio::test]
+async fn who_touches_no_waiting_job_holds_no_lane() {
+    let s = impatient(Fixture::fresh().await).await;
+    let worker = s.register("'{q}'").await;
+    let enqueue = "SELECT windlass.enqueue('k', queue => 'q', max_attempts => 1)";
+    let running: i64 = s.value(enqueue).await;
+    assert_eq!(claimed(&s, worker, "q", 1).await, 1);
+    let dead: i64 = s.value(enqueue).await;
+    let claim = format!("SELECT head[1] || ', ' || head[2] || ', ' || head[3] FROM windlass.claim({worker}, '{{q}}', '{{1}}') LIMIT 1");
+    let place: String = s.value(&claim).await;
+    let place: Vec<&str> = place.split(", ").collect();
+    let settle = format!(
+        r#"SELECT windlass.settle({worker}, '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', json_build_array(json_build_object(
+            'lane', {}, 'seq', {}, 'token', {}, 'job', {dead}, 'disposition', 'discard', 'failed', true, 'text', 'no',
+            'xid', (SELECT xid::text FROM windlass.job WHERE id = {dead}), 'position', (SELECT xid::text FROM windlass.job WHERE id = {dead}))))"#,
+        place[0], place[1], place[2]
+    );
+    s.run(&settle).await;
+    assert_eq!(s.value::<i64>("SELECT count(*) FROM windlass.dead WHERE state = 'discarded'").await, 1);
+    for (call, reply) in [
+        (format!("windlass.cancel({running})"), "running"),
+        (format!("windlass.edit({running}, priority => 5)"), "running"),
+        (format!("windlass.delete({running})"), "running"),
+        (format!("windlass.retry({dead})"), "retried"),
+    ] {
+        s.run(enqueue).await;
+        let client = open(&s.fixture, &format!("pg_catalog.set_config('test.reply', {call}, false)")).await;
+        let said: String =
+            client.query_one("SELECT current_setting('test.reply')", &[]).await.unwrap().get(0);
+        assert_eq!(said, reply, "{call}");
+        assert_eq!(claimed(&s, worker, "q", 1).await, 1, "{call}");
+        client.batch_execute("ROLLBACK").await.unwrap();
+    }
+}
+
+/// A request whose job came back is carried out with the job's lane locked, by the worker's heartbeat; one whose job completed is removed by it. Neither waits for a user.
+#[tokio::test]
+async fn requests_that_cannot_be_carried_out_yet_keep_no_heartbeat_waiting() {
+    let s = impatient(Fixture::fresh().await).await;
+    let worker = s.register("'{q}'").await;
+    let enqueue = "SELECT windlass.enqueue('k', queue => 'q')";
+    let (back, other): (i64, i64) = (s.value(enqueue).await, s.value(enqueue).await);
+    // As if it had come back while the request was made.
+    s.run(&format!(
+        "INSERT INTO windlass.cancel_request SELECT {back}, id, 1, {worker} FROM windlass.lane WHERE queue = 'q'"
+    ))
+    .await;
+    let editor = open(&s.fixture, &format!("windlass.edit({other}, priority => 5)")).await;
+    let again = s.fixture.sql().await;
+    let news = format!("SELECT count(*) FROM windlass.cancel_requests({worker})");
+    assert_eq!(s.value::<i64>(&news).await, 0);
+    editor.batch_execute("COMMIT").await.unwrap();
+    let lock = format!("BEGIN; SELECT FROM windlass.cancel_request WHERE job_id = {back} FOR UPDATE");
+    again.batch_execute(&s.fixture.text(&lock)).await.unwrap();
+    assert_eq!(s.value::<i64>(&news).await, 0);
+    again.batch_execute("COMMIT").await.unwrap();
+    let state = format!("SELECT state FROM windlass.jobs WHERE id = {back}");
+    assert_eq!(s.value::<String>(&state).await, "available");
+    assert_eq!(s.value::<i64>(&news).await, 0);
+    assert_eq!(s.value::<String>(&state).await, "cancelled");
+    assert_eq!(s.value::<i64>("SELECT count(*) FROM windlass.cancel_request").await, 0);
+}
