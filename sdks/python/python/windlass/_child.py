@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from . import _native
+from ._forks import end_in_fork
 from ._orm import fresh_connections
 from .args import encode
 from .connection import Connection
@@ -48,6 +49,7 @@ class Desk:
         self._answers: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._asking = threading.Lock()
         self._is_busy = False
+        self._process = os.getpid()
         self.reason: str | None = None
 
     def work(self) -> None:
@@ -99,8 +101,10 @@ class Desk:
             _current.set(context)
             with fresh_connections():
                 value = job.handler.call(of, context)
+            end_in_fork(self._process)
             return returned(value, job.kind), False
         except BaseException as error:  # also SystemExit: it ends the job, not the child
+            end_in_fork(self._process, error)
             return failure(error), not isinstance(error, Outcome)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 from . import _native
+from ._forks import end_in_fork
 from ._orm import fresh_connections
 from .connection import Connection
 from .context import Context, _current
@@ -55,7 +57,7 @@ class Left:
 
 async def in_thread(function: Callable[[Any], Any], args: Any, left: Left | None = None) -> Any:
     """Calls a function in a thread that keeps no process from ending, and whatever it raises comes back: unlike ``asyncio.to_thread``."""
-    loop = asyncio.get_running_loop()
+    loop, process = asyncio.get_running_loop(), os.getpid()
     ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
 
     def tell(value: Any, error: BaseException | None) -> None:
@@ -72,6 +74,7 @@ async def in_thread(function: Callable[[Any], Any], args: Any, left: Left | None
                 value = function(args)
         except BaseException as problem:
             error = problem
+        end_in_fork(process, error)
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
             loop.call_soon_threadsafe(tell, value, error)
 
@@ -122,13 +125,16 @@ class InThread(Runner):
         self._handlers = handlers
         self._any = any
         self._connection = connection
+        self._process = os.getpid()
 
     def run(self, desk: _native.ThreadDesk, job: _native.Job) -> Ended | None:
         try:
             # A context of its own, so that nothing that a handler sets is there for the next.
             value = contextvars.Context().run(self._call, desk, job)
+            end_in_fork(self._process)
             return None if value is None else returned(value, job.kind)
         except BaseException as error:  # also SystemExit: it ends the job, not the worker
+            end_in_fork(self._process, error)
             return raised(error, job)
 
     def _call(self, desk: _native.ThreadDesk, job: _native.Job) -> Any:

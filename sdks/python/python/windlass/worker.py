@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _logs, _native, _places
 from ._around import Around
+from ._forks import end_in_fork
 from ._greenlets import patched_by
 from ._pool import Pool
 from ._watch import Watch
@@ -38,6 +39,7 @@ _MOST_THREADS = 32
 _MOST_AT_ONCE = 256  # jobs that one turn of the event loop takes, but for a batch, which is never split
 _FAREWELL = 2.0  # seconds for handlers whose jobs were taken away
 _running: weakref.WeakSet[_native.Worker] = weakref.WeakSet()
+_workers: weakref.WeakSet[Worker] = weakref.WeakSet()
 
 
 class Worker:
@@ -159,6 +161,7 @@ class Worker:
         native = await asyncio.to_thread(_native.Worker, client, encode(self._spec))
         self._native = native
         _running.add(native)
+        _workers.add(self)
         self._desk = native.desk()
         if blocking or (self._any is not None and not self._any.is_async):
             self._pools.append(Pool(self._thread_count, native.thread_desk, lambda: InThread(blocking, self._any, connection), "windlass-job"))
@@ -291,6 +294,7 @@ class Worker:
 
     def _hurry(self) -> None:
         if not self._is_due:
+            end_in_fork(self._process)
             self._is_due = True
             # In the worker's own context: the caller may be a handler, and the next job's task would begin with what that has set.
             self._loop.call_soon(self._exchange, context=self._context)
@@ -329,6 +333,7 @@ class Worker:
         except GeneratorExit:  # the event loop was closed under it, and with the worker its jobs go back
             raise
         except BaseException as error:  # also SystemExit: it ends the job, not the worker
+            end_in_fork(self._process, error)
             self._end(job, raised(error, job))
         self._tasks.pop(job, None)
         if self._reasons:
@@ -360,8 +365,10 @@ class Worker:
         except GeneratorExit:  # as in _run
             raise
         except BaseException as error:
+            end_in_fork(self._process, error)
             what = raised(error, fit[0])
             ended = [what for _ in fit]
+        end_in_fork(self._process)
         if ended is None:
             self._completed += fit
         else:
@@ -475,6 +482,8 @@ def _forked() -> None:
     """The workers of the parent are not this process's to stop."""
     _of_parents.extend(_running)
     _running.clear()
+    for worker in list(_workers):
+        worker._is_due = False  # so that who comes back from the handler that forked is seen at once
 
 
 _of_parents: list[_native.Worker] = []  # never dropped here: their threads are in another process

@@ -1,0 +1,40 @@
+"""Processes that handlers fork. One that comes back from its handler ends here: the event loop, the threads and the channel that it has copies of are its parent's."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import traceback
+from typing import NoReturn
+
+logger: logging.Logger = logging.getLogger("windlass")
+
+
+def end_in_fork(process: int, error: BaseException | None = None) -> None:
+    """Ends the process where it is a fork of that one, with the exit code that it asked for by ``sys.exit``."""
+    if os.getpid() != process:
+        _end(error)
+
+
+def _end(error: BaseException | None) -> NoReturn:
+    code = 1
+    if isinstance(error, SystemExit):
+        code = _code_of(error)
+    elif error is not None:
+        traceback.print_exception(type(error), error, error.__traceback__)
+    else:
+        logger.error("process %d was forked by a handler and came back from it, so it ends: only its parent works jobs. End such a process by os._exit()", os.getpid())
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # it is closed, or there is none
+            pass
+    os._exit(code)
+
+
+def _code_of(error: SystemExit) -> int:
+    if error.code is None or isinstance(error.code, int):
+        return (error.code or 0) & 0xFF
+    print(error.code, file=sys.stderr)
+    return 1
