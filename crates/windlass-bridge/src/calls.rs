@@ -47,11 +47,8 @@ pub(crate) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
 
 /// Reads a payload.
 fn read<'a, T: Deserialize<'a>>(payload: &'a str) -> windlass::Result<T> {
-    serde_json::from_str(payload).map_err(|cause| {
-        // A payload is one line.
-        let text = cause.to_string().replace(" at line 1 column ", " at column ");
-        Error::new(ErrorKind::InvalidOption, text)
-    })
+    serde_json::from_str(payload)
+        .map_err(|cause| Error::new(ErrorKind::InvalidOption, crate::place::told(payload, &cause)))
 }
 
 /// Writes an answer.

@@ -25,6 +25,7 @@ pub mod fork;
 mod job_spec;
 mod line;
 mod moved_clock;
+mod place;
 mod retry_policy;
 mod said;
 mod schedule_spec;

@@ -81,7 +81,8 @@ impl WorkerSpec {
     /// [`ErrorKind::InvalidOption`] for what is none.
     pub fn parse(json: &str) -> Result<Self, Failure> {
         serde_json::from_str(json).map_err(|cause| {
-            Error::new(ErrorKind::InvalidOption, format!("the worker's options: {cause}")).into()
+            let told = crate::place::told(json, &cause);
+            Error::new(ErrorKind::InvalidOption, format!("the worker's options: {told}")).into()
         })
     }
 

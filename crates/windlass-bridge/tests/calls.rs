@@ -43,6 +43,51 @@ impl Store {
 }
 
 #[test]
+fn a_wrong_type_is_told_with_the_name_of_its_field() {
+    let store = Store::new();
+    let whole = "expected a whole number";
+    for (op, payload, says) in [
+        ("job", json!({"id": "1"}), format!("id: invalid type: string \"1\", {whole}")),
+        ("cancel", json!({"ids": [1, true]}), format!("ids: invalid type: boolean `true`, {whole}")),
+        (
+            "enqueue",
+            json!({"job": {"kind": "a", "queue": 5}, "args": [1]}),
+            "queue: invalid type: integer `5`, expected a string".into(),
+        ),
+        (
+            "enqueue",
+            json!({"job": {"args": {}, "kind": "a\":b", "priority": 1.5}, "args": [1]}),
+            format!("priority: invalid type: floating point `1.5`, {whole}"),
+        ),
+        (
+            "enqueue",
+            json!({"job": {"kind": "ä", "cost": -1}, "args": [1]}),
+            format!("cost: invalid value: integer `-1`, {whole} that is not negative"),
+        ),
+        (
+            "jobs",
+            json!({"state": "runing"}),
+            "state: unknown variant `runing`, expected one of `scheduled`".into(),
+        ),
+        (
+            "enqueue",
+            json!({"job": {"kind": "a", "qeue": 5}, "args": [1]}),
+            "unknown field `qeue`, expected one of".into(),
+        ),
+    ] {
+        let failure = store.tried(op, &payload).expect_err(op);
+        assert!(
+            failure.code == "invalid_option" && failure.message.starts_with(&says),
+            "{payload}: {failure}"
+        );
+        assert!(!failure.message.contains("column"), "{failure}");
+    }
+    let failure = windlass_bridge::WorkerSpec::parse(r#"{"queues":[["default",1.5]]}"#).unwrap_err();
+    let says = "the worker's options: queues: invalid type: floating point `1.5`, expected a whole number";
+    assert!(failure.message.starts_with(says), "{failure}");
+}
+
+#[test]
 fn jobs_are_enqueued_listed_changed_and_removed() {
     let store = Store::new();
     let mail = json!({"kind": "mail", "args": {"to": "a"}, "delay_ms": 3_600_000, "tags": ["x"], "meta": {"who": "me"}});

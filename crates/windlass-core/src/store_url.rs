@@ -23,14 +23,19 @@ impl StoreKind {
         if url.starts_with("sqlite:") {
             return Ok(Self::Sqlite);
         }
-        Err(Error::new(
-            ErrorKind::InvalidOption,
-            format!(
-                "unknown store URL {:?}; use sqlite:FILE or postgres://user@host/database",
-                redact_url(url)
-            ),
-        ))
+        let use_instead = match driver(url) {
+            Some(name) => format!("leave out +{name}: Windlass brings its own driver"),
+            None => "use sqlite:FILE or postgres://user@host/database".to_owned(),
+        };
+        let message = format!("unknown store URL {:?}; {use_instead}", redact_url(url));
+        Err(Error::new(ErrorKind::InvalidOption, message))
     }
+}
+
+/// That of SQLAlchemy's URLs, as in `postgresql+asyncpg://`.
+fn driver(url: &str) -> Option<&str> {
+    let (database, name) = url.split_once("://")?.0.split_once('+')?;
+    matches!(database, "postgres" | "postgresql").then_some(name)
 }
 
 /// The URL without its password, for logs and messages.
@@ -135,5 +140,7 @@ mod tests {
             assert!(!redact_url(url).contains("=p"), "{}", redact_url(url));
         }
         assert!(StoreKind::of("redis://x").unwrap_err().to_string().contains("sqlite:FILE"));
+        let sqlalchemy = StoreKind::of("postgresql+asyncpg://u:p@h/d").unwrap_err().to_string();
+        assert!(sqlalchemy.contains("u:***@h/d\"; leave out +asyncpg"), "{sqlalchemy}");
     }
 }

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,13 +122,21 @@ def test_odd_returns_are_told_kindly(sqlite: App) -> None:
 
     @sqlite.job("generator")
     def generator() -> Any:
+        return (n for n in range(3))
+
+    async def numbers() -> AsyncIterator[int]:
         yield 1
 
-    ids = [coroutine.enqueue_sync(), no_json.enqueue_sync(), generator.enqueue_sync()]
+    @sqlite.job("async.generator")
+    async def async_generator() -> Any:
+        return numbers()
+
+    ids = [job.enqueue_sync() for job in (coroutine, no_json, generator, async_generator)]
     asyncio.run(drain(sqlite))
     assert "is no async function and returned a coroutine" in record(sqlite, ids[0]).errors[0]["error"]
     assert "cannot be stored" in str(record(sqlite, ids[1]).reason)
-    assert "returned a generator" in record(sqlite, ids[2]).errors[0]["error"]
+    assert "generator returned a generator, from which nobody takes anything" in record(sqlite, ids[2]).errors[0]["error"]
+    assert "async_generator returned a async_generator" in record(sqlite, ids[3]).errors[0]["error"]
 
 
 def test_the_context_tells_and_speaks(app: App) -> None:

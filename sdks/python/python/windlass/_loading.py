@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import platform
+import sysconfig
 from typing import Any
 
 VERSION = "0.1.0"
@@ -29,6 +30,8 @@ if _is_in_subinterpreter():
 try:
     from ._native import __version__
 except ImportError as error:
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise ImportError(f"for free-threaded Python there is no windlass yet: use a Python with the GIL ({platform.python_version()} has one, too)") from error
     what = "is missing" if isinstance(error, ModuleNotFoundError) else f"does not load ({error})"
     raise ImportError(
         f"the native part of windlass for {platform.system()} {platform.machine()} {what}: install the wheel for this machine "

@@ -15,12 +15,20 @@ _PLACES = 10
 
 def checked(queues: Mapping[str, int]) -> dict[str, int]:
     """What the user gave."""
+    if not isinstance(queues, Mapping):
+        raise InvalidOption(f"queues must say how many jobs of each run at once, as in {{'default': 10}}, got {queues!r}")
     for queue, places in queues.items():
         if not isinstance(places, int) or isinstance(places, bool) or places < 1:
             raise InvalidOption(f"queue {queue!r} must run at least 1 job at once, got {places!r}")
     if not queues:
         raise InvalidOption("name at least one queue, with how many of its jobs run at once: queues={'default': 10}")
     return dict(queues)
+
+
+def at_least_one(count: int | None, what: str) -> None:
+    """Refuses what is no number of threads or processes."""
+    if count is not None and (not isinstance(count, int) or count < 1):
+        raise InvalidOption(f"{what} must be at least 1, got {count!r}")
 
 
 def of_jobs(jobs: Iterable[Job[Any]], processes: int) -> dict[str, int]:

@@ -15,7 +15,7 @@ from .connection import Connection
 from .context import Context
 from .duration import Duration
 from .errors import InvalidName, InvalidOption
-from .handler import AnyHandler, Handler
+from .handler import AnyHandler, Handler, refuse_odd
 from .job import Job
 from .middleware import Around, Middleware
 from .options import Options
@@ -164,7 +164,12 @@ class App:
 
     def run_worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> None:
         """Works until Ctrl-C or SIGTERM, on an event loop of its own."""
-        asyncio.run(self.worker(queues, **options).run())
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:  # there is none, as it should be
+            asyncio.run(self.worker(queues, **options).run())
+        else:
+            raise InvalidOption("run_worker() has an event loop of its own, and here one runs already: await app.worker().run()")
 
     def close(self) -> None:
         """Closes the connections to the store."""
@@ -180,6 +185,9 @@ class App:
         process: bool = False,
         is_declared: bool = False,
     ) -> Job[Any]:
+        refuse_odd(function, "@app.batch" if batching else "@app.declare" if is_declared else "@app.job")
+        if kind is not None and not isinstance(kind, str):
+            raise InvalidName(f"the kind of {function.__qualname__} must be a text such as 'mail.send', got {kind!r}")
         kind = kind or _kind_of(function)
         known = self.jobs.get(kind) or self._declared.get(kind)
         names = [f"{one.__module__}.{one.__qualname__}" for one in ([known.handler.function] if known else []) + [function]]

@@ -44,10 +44,21 @@ def _first_hint(function: Callable[..., Any]) -> Any:
         return first.annotation
 
 
+def refuse_odd(function: Any, what: str) -> None:
+    """Refuses what is no function, or one that would not run when it is called."""
+    if not callable(function) or not inspect.isroutine(function):
+        kind = type(function).__qualname__
+        raise InvalidOption(f"{what} takes a function, got a {kind}; where it is to call something else, decorate a function that does")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        name = function.__qualname__
+        raise InvalidOption(f"{name} is a generator function, which runs only while somebody takes what it yields: {what} takes one that returns")
+
+
 class AnyHandler:
     """How the function of ``@app.handle_any`` is called."""
 
     def __init__(self, function: Callable[[Context, Any], Any]) -> None:
+        refuse_odd(function, "@app.handle_any")
         self.function = function
         self.is_async: bool = inspect.iscoroutinefunction(function)
         try:
@@ -166,9 +177,11 @@ def returned(value: Any, name: str) -> Ended | None:
 
 def awaited(value: Any, name: str) -> Any:
     """The same value, or what says that nobody awaits it."""
-    if not (inspect.isawaitable(value) or inspect.isgenerator(value)):
-        return value
     kind = type(value).__name__
+    if inspect.isgenerator(value) or inspect.isasyncgen(value):
+        return Retry(f"{name} returned a {kind}, from which nobody takes anything: return a list of what it yields")
+    if not inspect.isawaitable(value):
+        return value
     if inspect.iscoroutine(value):
         value.close()
     return Retry(f"{name} is no async function and returned a {kind}: make it async, or await that")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterable
+import reprlib
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from . import calls, drivers
 from .args import encode
-from .errors import InvalidOption
+from .errors import InvalidArgs, InvalidOption
 from .handler import Handler
 from .options import Options
 
@@ -47,6 +47,8 @@ class Job(Generic[P]):
         self._traces = traces
         self.__doc__ = handler.function.__doc__
         self.__name__: str = handler.function.__name__
+        self.__qualname__: str = handler.function.__qualname__
+        self.__module__: str = handler.function.__module__
         self.__wrapped__: Callable[..., Any] = handler.function
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -54,14 +56,23 @@ class Job(Generic[P]):
 
     def with_options(self, **options: Any) -> Job[P]:
         """The same job with other :class:`windlass.Options`: ``send_mail.with_options(delay="5m").enqueue(to="a@example.com")``."""
-        job = copy.copy(self)
+        job = self._copy()
         job.options = self.options._with(options)
         return job
 
     def _with_handler(self, handler: Handler) -> Job[P]:
-        job = copy.copy(self)
+        job = self._copy()
         job.handler = handler
         return job
+
+    def _copy(self) -> Job[P]:
+        job: Job[P] = object.__new__(type(self))
+        job.__dict__.update(self.__dict__)
+        return job
+
+    def __reduce__(self) -> str:
+        """Pickled as a function is, by its name: another process finds it where it is defined."""
+        return self.__qualname__
 
     async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> int:
         """Enqueues a job and gives its id. Of a unique job that is not stored, the id of the job that has its key.
@@ -188,7 +199,15 @@ class Job(Generic[P]):
     def _checked(self, jobs: Iterable[Any]) -> list[Any]:
         if self.handler.model is not None:
             return [self.handler.model.check(job) for job in jobs]
-        return [self.handler.args_of((), dict(job)) for job in jobs]
+        if isinstance(jobs, (Mapping, str)):
+            raise InvalidArgs(f"enqueue_many takes a list with the args of each job, got {reprlib.repr(jobs)}")
+        return [self.handler.args_of((), dict(job) if type(job) is dict else self._named(job)) for job in jobs]
+
+    def _named(self, args: Any) -> dict[str, Any]:
+        if not isinstance(args, Mapping):
+            names = ", ".join(f"{name!r}: ..." for name in self.handler.signature.parameters)
+            raise InvalidArgs(f"the args of one job of several are named, as in {{{names}}}, got {reprlib.repr(args)}")
+        return dict(args)
 
     def _enqueue(self, args: str) -> calls.Call[list[int]]:
         if self.options.unique is None:

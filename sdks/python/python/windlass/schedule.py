@@ -35,6 +35,8 @@ class Schedule:
     """Which ticks fire that nobody was there to fire in time; a number: so many at most."""
 
     def _spec(self) -> dict[str, Any]:
+        if not isinstance(self.job, Job):
+            raise InvalidOption(f"schedule {self.name!r}: its job must be what @app.job made of a function, got {self.job!r}")
         job = self.job._spec()
         handler = self.job.handler
         job["args"] = handler.model.check(self.args) if handler.model else handler.args_of((), dict(self.args or {}))

@@ -92,14 +92,12 @@ class Worker:
         self._around = Around(app.traces, tuple(app._middleware))
         self._jobs: dict[str, Job[Any]] = {kind: self._around.job(job) for kind, job in app.jobs.items()}
         self._any = None if app._any is None else self._around.any(app._any)
-        if processes is not None and processes < 1:
-            raise InvalidOption(f"processes must be at least 1, got {processes}")
+        _places.at_least_one(threads, "threads")
+        _places.at_least_one(processes, "processes")
         processors = os.cpu_count() or 1
         self._queues = _places.of_jobs(app.jobs.values(), processes or processors) if queues is None else _places.checked(queues)
         most = sum(self._queues.values())
         self._thread_count = min(_MOST_THREADS, most) if threads is None else threads
-        if self._thread_count < 1:
-            raise InvalidOption(f"threads must be at least 1, got {threads}")
         self._process_count = processes or min(processors, most)
         if settling not in ("pipelined", "strict"):
             raise InvalidOption(f"settling must be 'pipelined' or 'strict', got {settling!r}")
