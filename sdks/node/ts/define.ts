@@ -1,5 +1,6 @@
 import { InvalidOption } from './errors.js'
-import type { JobOptions } from './options.js'
+import { onlyKnown } from './known.js'
+import { KNOWN, type JobOptions } from './options.js'
 import type { InputOf, OutputOf, StandardSchema } from './schema.js'
 
 /** A kind of job: its name, its args, and what holds for its jobs unless an enqueue says otherwise. Made by {@link defineJob}. */
@@ -40,5 +41,6 @@ export function defineJob (kind: string, { args: schema, ...options }: JobOption
     throw new InvalidOption('invalid_option',
       `the args of job "${kind}" must be a Standard Schema, such as z.object({ ... }); for a type alone write defineJob<{ ... }>('${kind}')`)
   }
+  onlyKnown(options, KNOWN, `a job of kind "${kind}"`)
   return Object.freeze({ kind, options, ...schema && { schema } })
 }

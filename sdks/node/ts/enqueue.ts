@@ -1,7 +1,8 @@
 import type { Connection } from './connection.js'
 import type { JobDefinition } from './define.js'
 import { InvalidArgs, InvalidOption } from './errors.js'
-import { encode } from './json.js'
+import { encode, encodeArgs } from './json.js'
+import { shown } from './known.js'
 import { wireJob, type EnqueueOptions } from './options.js'
 import { validate } from './schema.js'
 import { carrying } from './tracing.js'
@@ -33,14 +34,23 @@ export async function checkAll (job: JobDefinition, args: unknown[]): Promise<vo
   }
 }
 
+/** Refuses what is no job. */
+export function needsJob (job: unknown): void {
+  if (typeof (job as JobDefinition | undefined)?.kind === 'string') return
+  const made = typeof job === 'string' ? `defineJob(${JSON.stringify(job)})` : "defineJob('mail.send')"
+  throw new InvalidOption('invalid_option', `an enqueue takes a job that defineJob made, such as ${made}, got ${shown(job)}`)
+}
+
 /** Enqueues jobs of one kind: one text, one call. */
-export async function enqueueAll (on: Connection, job: JobDefinition, args: unknown[], options: OnceOptions = {}): Promise<number[]> {
-  const { idempotencyKey, ...rest } = options
+export async function enqueueAll (on: Connection, job: JobDefinition, args: unknown[], options?: OnceOptions): Promise<number[]> {
+  needsJob(job)
+  const { idempotencyKey, ...rest } = options ?? {}
   return sending(on, job, args, rest, async options => JSON.parse(await on.text('enqueue', await bulk(job, args, options, idempotencyKey))).ids)
 }
 
 /** Enqueues unique jobs of one kind: what came of each. */
 export async function enqueueUnique (on: Connection, job: JobDefinition, args: unknown[], options?: EnqueueOptions): Promise<EnqueuedUnique[]> {
+  needsJob(job)
   if (!job.options.unique && !options?.unique) {
     throw new InvalidOption('invalid_option',
       `say what makes a job of kind "${job.kind}" unique: the option unique, such as { args: true } or { key: '...' }`)
@@ -74,5 +84,5 @@ export function encodeAll (kind: string, args: unknown[]): string {
   // In an array JSON would make null of them.
   const odd = args.find(each => typeof each === 'function' || typeof each === 'symbol')
   if (odd !== undefined) return encode(odd, what)
-  return encode(args.map(each => each === undefined ? {} : each), what)
+  return encodeArgs(args.map(each => each === undefined ? {} : each), what)
 }

@@ -1,6 +1,6 @@
 import type { Connection } from './connection.js'
 import type { JobDefinition } from './define.js'
-import { bulk, checkAll, sending } from './enqueue.js'
+import { bulk, checkAll, needsJob, sending } from './enqueue.js'
 import { Unsupported } from './errors.js'
 import type { EnqueueOptions } from './options.js'
 import { enqueueBy, runSql, type EnqueueSqlOptions } from './sql/enqueue_by.js'
@@ -11,6 +11,7 @@ import { beyondSql, type Statement } from './sql/statements.js'
 export async function enqueueIn (on: Connection, executor: Executor, job: JobDefinition, args: unknown[], options: EnqueueSqlOptions = {}): Promise<number[]> {
   const schema = on.schema()
   if (schema === undefined) throw new Unsupported('unsupported', 'only a postgres:// store works inside transactions of yours')
+  needsJob(job)
   return sending(on, job, args, options, async (options = {}) => store(on, schema, executor, job, args, options))
 }
 

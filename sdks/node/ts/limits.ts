@@ -1,5 +1,6 @@
 import type { Connection } from './connection.js'
 import { milliseconds, type Duration } from './duration.js'
+import { onlyKnown } from './known.js'
 import { record } from './records.js'
 
 /** How many jobs of a queue run, over all workers of the store. Left out: no limit. */
@@ -30,7 +31,10 @@ export interface KeyLimits { default: KeyLimitRecord, named: Record<string, KeyL
 
 type Rate = { count: number, period: Duration, burst?: number }
 
+const OF_KEYS = ['concurrency', 'serial', 'rate', 'weight']
+
 function sent (rate: Rate | undefined): object | undefined {
+  if (rate !== undefined) onlyKnown(rate, ['count', 'period', 'burst'], 'a rate')
   return rate && { ...rate, period: undefined, period_ms: milliseconds(rate.period, 'rate.period') }
 }
 
@@ -42,17 +46,21 @@ export class Limits {
   constructor (on: Connection) { this.#on = on }
 
   /** Limits a queue; `{}` lifts its limits. `await windlass.limits.set('mail', { rate: { count: 100, period: '1m' } })` */
-  async set (queue: string, { concurrency, rate }: QueueLimits): Promise<void> {
+  async set (queue: string, limits: QueueLimits): Promise<void> {
+    onlyKnown(limits, ['concurrency', 'rate'], "a queue's limits") // a typo would lift them
+    const { concurrency, rate } = limits
     await this.#on.call('limit', { queue, limits: { concurrency, rate: sent(rate) } })
   }
 
   /** Limits every key of a queue that has no limit of its own. */
   async setKeys (queue: string, limit: KeyLimit): Promise<void> {
+    onlyKnown(limit, OF_KEYS, "a key's limit")
     await this.#on.call('limit_keys', { queue, limit: { ...limit, rate: sent(limit.rate) } })
   }
 
   /** Limits one key of a queue. */
   async setKey (queue: string, key: string, limit: KeyLimit): Promise<void> {
+    onlyKnown(limit, OF_KEYS, "a key's limit")
     await this.#on.call('limit_key', { queue, key, limit: { ...limit, rate: sent(limit.rate) } })
   }
 

@@ -1,5 +1,6 @@
 import { milliseconds, type Duration } from './duration.js'
 import { InvalidOption } from './errors.js'
+import { onlyKnown } from './known.js'
 
 /** When failed attempts are tried again: `base`, then growing, at most `max`, give or take `jitter`. */
 export interface RetryPolicy {
@@ -73,8 +74,11 @@ export interface EnqueueOptions extends JobOptions {
   meta?: Record<string, unknown>
 }
 
-const KNOWN = new Set(['queue', 'priority', 'maxAttempts', 'timeout', 'retryPolicy', 'tags', 'cost', 'unique', 'encrypted', 'delay', 'scheduledAt',
-  'expiresAt', 'expiresIn', 'key', 'meta'])
+/** @internal The names of all options of a job. */
+export const KNOWN = ['queue', 'priority', 'maxAttempts', 'timeout', 'retryPolicy', 'tags', 'cost', 'unique', 'encrypted', 'delay', 'scheduledAt',
+  'expiresAt', 'expiresIn', 'key', 'meta']
+
+const OF_UNIQUE = ['key', 'args', 'fields', 'in', 'until', 'for', 'onConflict', 'maxWait']
 
 /** A job as the core reads it: the fields of a line of `windlass enqueue --many`, without args. */
 export type WireJob = { kind: string } & Record<string, unknown>
@@ -82,10 +86,8 @@ export type WireJob = { kind: string } & Record<string, unknown>
 /** The job that a kind and options make. Throws `InvalidOption` for options that there are not and for `unique` that says too much or too little; ranges are checked by the core. */
 export function wireJob (kind: string, defaults: JobOptions, options: EnqueueOptions = {}): WireJob {
   const all: EnqueueOptions = { ...defaults, ...options }
-  const unknown = Object.keys(all).find(name => !KNOWN.has(name))
-  if (unknown !== undefined) {
-    throw new InvalidOption('invalid_option', `"${unknown}" is no option of a job of kind "${kind}"; options are ${[...KNOWN].join(', ')}`)
-  }
+  onlyKnown(all, KNOWN, `a job of kind "${kind}"`)
+  if (all.unique) onlyKnown(all.unique, OF_UNIQUE, 'unique')
   const wrong = all.unique && wrongUnique(all.unique, all.expiresIn)
   if (wrong !== undefined) throw new InvalidOption('invalid_option', `a unique job of kind "${kind}": ${wrong}`)
   return {
@@ -109,7 +111,9 @@ export function wireJob (kind: string, defaults: JobOptions, options: EnqueueOpt
 }
 
 /** A retry policy as the core reads it. */
-export function wirePolicy ({ backoff, base, factor, max, jitter }: RetryPolicy) {
+export function wirePolicy (policy: RetryPolicy) {
+  onlyKnown(policy, ['backoff', 'base', 'factor', 'max', 'jitter'], 'a retry policy')
+  const { backoff, base, factor, max, jitter } = policy
   return { backoff, base_ms: span(base, 'retryPolicy.base'), factor, max_ms: span(max, 'retryPolicy.max'), jitter }
 }
 

@@ -1,5 +1,6 @@
 import { brand } from './brand.js'
 import { milliseconds, type Duration } from './duration.js'
+import { onlyKnown } from './known.js'
 
 /** What a handler says of its job, returned or thrown: made by {@link retry}, {@link snooze}, {@link cancel}, {@link discard} and {@link complete}. */
 export class Outcome {
@@ -23,6 +24,7 @@ export function complete (result?: unknown): Outcome {
 
 /** The attempt failed: again after this time, or after the delay of the job's retry policy. */
 export function retry (options: { after?: Duration, error?: string } = {}): Outcome {
+  onlyKnown(options, ['after', 'error'], 'retry')
   const after = options.after === undefined ? undefined : milliseconds(options.after, 'after')
   return new Outcome({ type: 'retry', error: text(options.error ?? 'the handler asked for a retry'), after_ms: after })
 }

@@ -1,8 +1,9 @@
 import type { Connection } from './connection.js'
 import type { ArgsInput, JobDefinition } from './define.js'
-import { check } from './enqueue.js'
+import { check, needsJob } from './enqueue.js'
 import { InvalidOption } from './errors.js'
-import { encode } from './json.js'
+import { encodeArgs } from './json.js'
+import { onlyKnown, shown } from './known.js'
 import { span, time, wireJob, type EnqueueOptions } from './options.js'
 import type { Duration } from './duration.js'
 import { record } from './records.js'
@@ -74,6 +75,7 @@ export class Schedules {
     if (options.prune && !options.source) {
       throw new InvalidOption('invalid_option', "prune removes what else is of a source, so say which one: put(schedules, { source: 'shop', prune: true })")
     }
+    if (!Array.isArray(schedules)) throw new InvalidOption('invalid_option', `put takes an array of schedules, got ${shown(schedules)}`)
     const wire = await Promise.all(schedules.map(wireSchedule))
     return record(await this.#on.call('put_schedules', { schedules: wire, ...options }))
   }
@@ -105,9 +107,14 @@ export class Schedules {
   }
 }
 
-async function wireSchedule ({ name, cron, zone, startsAt, endsAt, jitter, overlap, missed, job, args = {}, options }: ScheduleSpec) {
+const OF_SCHEDULE = ['name', 'cron', 'zone', 'startsAt', 'endsAt', 'jitter', 'overlap', 'missed', 'job', 'args', 'options']
+
+async function wireSchedule (spec: ScheduleSpec) {
+  onlyKnown(spec, OF_SCHEDULE, 'a schedule')
+  const { name, cron, zone, startsAt, endsAt, jitter, overlap, missed, job, args = {}, options } = spec
+  needsJob(job)
   await check(job, args)
-  encode(args, `the args of schedule "${name}"`)
+  encodeArgs(args, `the args of schedule "${name}"`)
   return {
     name, cron, zone, overlap, missed, starts_at: time(startsAt, 'startsAt'), ends_at: time(endsAt, 'endsAt'),
     jitter_ms: span(jitter, 'jitter'), job: { ...wireJob(job.kind, job.options, options), args },

@@ -1,7 +1,8 @@
 import type { Connection } from './connection.js'
 import { signalOf } from './ending.js'
 import { InvalidOption } from './errors.js'
-import { encode } from './json.js'
+import { encode, encodeArgs } from './json.js'
+import { onlyKnown, shown } from './known.js'
 import { span, time } from './options.js'
 import { record, type JobState } from './records.js'
 import type { Duration } from './duration.js'
@@ -63,9 +64,12 @@ export interface JobEdit {
 
 /** Does something to one job, to several, or to all that a filter selects. */
 export async function change (on: Connection, op: 'cancel' | 'retry' | 'delete' | 'edit', which: number | number[] | Selection, edit?: JobEdit): Promise<unknown> {
+  if (typeof which !== 'object' && typeof which !== 'number' || which === null) {
+    throw new InvalidOption('invalid_option', `${op} takes the id of a job, an array of ids, or a filter such as { queue: 'mail' }; got ${shown(which)}`)
+  }
   const payload = typeof which === 'number' ? { ids: [which] } : Array.isArray(which) ? { ids: which } : wireSelection(which)
   const signal = typeof which === 'number' || Array.isArray(which) ? undefined : signalOf(which, op)
-  if (edit?.args !== undefined) encode(edit.args, 'the args of the edit')
+  if (edit?.args !== undefined) encodeArgs(edit.args, 'the args of the edit')
   const text = encode({ ...payload, edit: edit && wireEdit(edit) }, 'what is selected or changed', InvalidOption)
   const answer = JSON.parse(await on.text(op, text, signal))
   if (typeof which === 'number') return answer.replies[0]
@@ -77,7 +81,9 @@ function wireSelection ({ everything, dryRun, atMost, perSecond, signal: _, ...f
   return { filter: any ? filter : undefined, everything, dry_run: dryRun, at_most: atMost, per_second: perSecond }
 }
 
-function wireEdit ({ now, delay, scheduledAt, queue, priority, maxAttempts, args }: JobEdit) {
+function wireEdit (edit: JobEdit) {
+  onlyKnown(edit, ['now', 'delay', 'scheduledAt', 'queue', 'priority', 'maxAttempts', 'args'], 'an edit')
+  const { now, delay, scheduledAt, queue, priority, maxAttempts, args } = edit
   return {
     now, delay_ms: span(delay, 'delay'), scheduled_at: time(scheduledAt, 'scheduledAt'), queue, priority, max_attempts: maxAttempts, args,
   }

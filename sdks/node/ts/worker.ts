@@ -7,6 +7,7 @@ import { InvalidOption, WindlassError } from './errors.js'
 import { Handlers, type BatchHandler, type BatchOptions, type Handler } from './handlers.js'
 import type { Job, JobInfo } from './job.js'
 import { Loop } from './loop.js'
+import { onlyKnown } from './known.js'
 import { addon, answer, type NativeWorker } from './native.js'
 import { span, wirePolicy, type RetryPolicy } from './options.js'
 import { keepAlive, onSignals } from './signals.js'
@@ -82,12 +83,11 @@ export class Worker {
 
   /** @internal */
   constructor (on: Connection, options: WorkerOptions) {
-    if (typeof options?.queues !== 'object' || Object.keys(options.queues).length === 0) {
+    if (!areQueues(options?.queues)) {
       throw new InvalidOption('invalid_option', 'name the queues to work, and how many jobs of each run at once: worker({ queues: { default: 10 } })')
     }
     const refuse = (what: string): never => { throw new InvalidOption('invalid_option', what) }
-    const odd = Object.keys(options).find(name => !KNOWN.includes(name))
-    if (odd !== undefined) refuse(`"${odd}" is no option of a worker; options are ${KNOWN.join(', ')}`)
+    onlyKnown(options, KNOWN, 'a worker')
     if (!['pipelined', 'strict', undefined].includes(options.settling)) refuse(`settling must be 'pipelined' or 'strict', got ${JSON.stringify(options.settling)}`)
     this.#on = on
     this.#options = options
@@ -267,6 +267,13 @@ export class Worker {
   #unstarted (): void {
     if (this.#starting) throw new InvalidOption('invalid_option', 'the worker was started already')
   }
+}
+
+/** Whether they are named, each with a number. */
+function areQueues (queues: unknown): boolean {
+  if (typeof queues !== 'object' || queues === null || Array.isArray(queues)) return false
+  const numbers = Object.values(queues)
+  return numbers.length > 0 && numbers.every(Number.isInteger)
 }
 
 function report (error: unknown, { id, kind, attempt }: JobInfo): void {

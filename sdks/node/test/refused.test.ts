@@ -1,0 +1,78 @@
+// What newcomers write that cannot be, and no compiler stops in JavaScript: each is refused, and told what to write instead.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { defineJob, InvalidArgs, InvalidOption, retry, schedule, Windlass } from 'windlass'
+import { onSqlite } from './support.js'
+
+const any = defineJob<unknown>('any')
+
+onSqlite('what JSON would drop or empty without a word is refused in args', async ({ windlass }) => {
+  const circular: Record<string, unknown> = {}
+  circular.self = circular
+  for (const [args, words] of [
+    [new Map([[1, 2]]), /args of kind "any" contain a Map, of which JSON keeps nothing: write Object.fromEntries\(map\)/],
+    [{ ids: new Set([1]) }, /a Set, .* write \[...set\]/],
+    [[{ to: Promise.resolve('a') }], /a Promise, .* await it first/],
+    [{ error: new TypeError('x') }, /an? Error, .* write its message/],
+    [{ like: /x/ }, /a RegExp/], [new WeakMap(), /a WeakMap/],
+    [{ n: NaN }, /contains NaN/], [[-Infinity], /contains -Infinity/], [{ n: 1n }, /BigInt/], [circular, /circular/], [() => 1, /it is function/], [Symbol('x'), /it is symbol/],
+    ['\ud800', /half of a surrogate pair/], [{ '\udc00': 1 }, /half of a surrogate pair/],
+  ] as Array<[unknown, RegExp]>) await assert.rejects(windlass.enqueue(any, args), { name: 'InvalidArgs', message: words })
+  assert.deepEqual((await windlass.jobs()).jobs, [])
+  const kept = [new Date(0), new URL('http://a/'), { at: undefined }, {}, { empty: {}, none: [] }, 2 ** 53 + 2, { __proto__: null, a: 1 }, JSON.parse('{"__proto__":{}}')]
+  const ids = await windlass.enqueueMany(any, kept)
+  assert.deepEqual(await Promise.all(ids.map(async id => JSON.stringify(await windlass.args(id)))), kept.map(each => JSON.stringify(each)))
+  await assert.rejects(windlass.edit(ids[0]!, { args: new Set([1]) }), InvalidArgs)
+  await assert.rejects(windlass.schedules.put([schedule({ name: 'x', cron: '@daily', job: any, args: [new Map()] })]), /args of schedule "x" contain a Map/)
+})
+
+const odd = (value: unknown) => value as never
+
+onSqlite('a typo in options is refused by its name', async ({ windlass }) => {
+  const id = await windlass.enqueue(any, 1)
+  await windlass.limits.set('default', { concurrency: 3 })
+  for (const [call, words] of [
+    [() => defineJob('a', odd({ maxAttempt: 3 })), /"maxAttempt" is no option of a job of kind "a"; options are .*maxAttempts/],
+    [() => windlass.enqueue(any, 1, odd({ prioritty: 1 })), /"prioritty" is no option of a job of kind "any"/],
+    [() => windlass.enqueue(any, 1, { retryPolicy: odd({ bas: 1 }) }), /"bas" is no option of a retry policy; options are backoff, base/],
+    [() => windlass.enqueue(any, 1, { unique: odd({ key: 'a', util: 'started' }) }), /"util" is no option of unique; options are key, .*until/],
+    [() => windlass.limits.set('default', odd({ concurency: 1 })), /"concurency" is no option of a queue's limits; options are concurrency, rate/],
+    [() => windlass.limits.set('default', { rate: odd({ count: 1, period: '1s', brust: 1 }) }), /"brust" is no option of a rate/],
+    [() => windlass.limits.setKeys('default', odd({ wieght: 1 })), /"wieght" is no option of a key's limit/],
+    [() => windlass.edit(id, odd({ dely: '5m' })), /"dely" is no option of an edit; options are now, delay/],
+    [() => windlass.schedules.put([odd({ name: 'x', cron: '@daily', job: any, zon: 'UTC' })]), /"zon" is no option of a schedule; options are name, .*zone/],
+    [() => retry(odd({ aftr: '1h' })), /"aftr" is no option of retry; options are after, error/],
+    [() => retry(odd('later')), /the options of retry are an object with after, error; got "later"/],
+  ] as Array<[() => unknown, RegExp]>) await assert.rejects(async () => call(), { name: 'InvalidOption', message: words })
+  assert.equal((await windlass.queue('default'))!.limits!.concurrency, 3)
+  assert.equal((await windlass.job(id))!.state, 'available')
+})
+
+onSqlite('what is of the wrong type is told what to be', async ({ windlass }) => {
+  const worker = (queues: unknown) => windlass.worker({ queues: odd(queues) })
+  for (const [call, words] of [
+    [() => windlass.enqueue(odd('mail.send'), odd(1)), /a job that defineJob made, such as defineJob\("mail.send"\), got "mail.send"/],
+    [() => windlass.enqueueMany(odd(undefined), odd([1])), /such as defineJob\('mail.send'\), got undefined/],
+    [() => windlass.enqueueUnique(odd('a'), odd(1)), /such as defineJob\("a"\)/],
+    [() => windlass.schedules.put([odd({ name: 'x', cron: '@daily', job: 'a' })]), /such as defineJob\("a"\)/],
+    [() => windlass.schedules.put(odd(schedule({ name: 'x', cron: '@daily', job: any, args: 1 }))), /put takes an array of schedules, got an object/],
+    [() => windlass.cancel(odd(undefined)), /cancel takes the id of a job, an array of ids, or a filter such as { queue: 'mail' }; got undefined/],
+    [() => windlass.retry(odd('17')), /retry takes the id of a job, .* got "17"/],
+    [() => windlass.job(odd('1')), /id: invalid type: string "1", expected a whole number$/],
+    [() => windlass.enqueue(any, 1, { queue: odd(5) }), /queue: invalid type: integer `5`, expected a string$/],
+    [() => windlass.jobs({ state: odd('runing') }), /state: unknown variant `runing`, expected one of `scheduled`/],
+    ...['default', ['default'], { default: '5' }, { default: 1.5 }, {}].map(queues => [() => worker(queues), /worker\({ queues: { default: 10 } }\)/] as const),
+    [() => windlass.worker({ queues: { default: 1 }, name: odd(5) }).handle(any, () => {}).start(), /the worker's options: name: invalid type: integer `5`, expected a string/],
+  ] as Array<[() => unknown, RegExp]>) await assert.rejects(async () => call(), { name: 'InvalidOption', message: words })
+  assert.equal(typeof await windlass.enqueue(any, 1, odd(null)), 'number')
+})
+
+test('a URL that names no store says which do', async () => {
+  for (const [url, words] of [
+    ['postgresql+asyncpg://me:secret@host/shop', /leave out \+asyncpg: Windlass brings its own driver/], ['mysql://me@host/shop', /use sqlite:FILE or postgres:\/\/user@host\/database/],
+    ['jobs.db', /use sqlite:FILE/], ['sqlite::memory:', /name a file/], ['sqlite:/none/of/these/jobs.db', /create \/none\/of\/these first/], ['sqlite:jobs.db?synchronus=off', /unknown parameter/],
+  ] as Array<[string, RegExp]>) {
+    await assert.rejects(new Windlass(url).queues(), (error: Error) => error instanceof InvalidOption && words.test(error.message) && !error.message.includes('secret'))
+  }
+  assert.throws(() => new Windlass(odd(undefined)), /name a store, such as/)
+})
