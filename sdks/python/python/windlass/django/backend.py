@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from inspect import iscoroutinefunction
 from typing import Any
 
 from asgiref.sync import AsyncToSync, ThreadSensitiveContext, sync_to_async
+from django.core import mail
 from django.core.exceptions import ImproperlyConfigured
 from django.db import close_old_connections, connections
 from django.utils.module_loading import import_string
@@ -34,7 +36,8 @@ from ._tasks import (
 from .store import url_of
 
 _OF_JOBS = ("max_attempts", "backoff", "timeout", "encrypted")
-_OPTIONS = ("using", "store", "keys", "traces", *_OF_JOBS)
+_OPTIONS = ("using", "store", "migrate", "keys", "traces", *_OF_JOBS)
+_apps: dict[tuple[str, str, str], App] = {}
 _FRAME = "Traceback (most recent call last):"
 
 
@@ -43,6 +46,7 @@ class Backend(BaseTaskBackend):
 
     * ``using``: the PostgreSQL database whose connection enqueues, by default ``default``: a task exists if and when its transaction commits.
     * ``store``: instead, the URL of a store of its own, as ``sqlite:jobs.db``.
+    * ``migrate``: whether ``manage.py migrate`` makes Windlass's tables in that database, too, and brings them up to date; by default it does.
     * ``keys``, ``traces``: as of :class:`windlass.App`.
     * ``max_attempts``, ``backoff``, ``timeout``, ``encrypted``: as of :class:`windlass.Options`, of all its tasks.
     """
@@ -65,7 +69,19 @@ class Backend(BaseTaskBackend):
     def app(self) -> App:
         """The app whose jobs the tasks are."""
         store = self.options["store"] if self.using is None else url_of(self.using)
-        return App(store, keys=self.options.get("keys"), traces=self.options.get("traces"))
+        # Django makes a backend for each thread that asks. They share an app: each has connections of its own.
+        alike = (self.alias, store, repr(self.options))
+        app = _apps.get(alike)
+        return app or _apps.setdefault(alike, App(store, keys=self.options.get("keys"), traces=self.options.get("traces")))
+
+    @contextmanager
+    def _store(self) -> Iterator[App]:
+        """The app, for one call. In tests none of its connections stays: with one the test database could not be removed."""
+        try:
+            yield self.app
+        finally:
+            if self.using is not None and hasattr(mail, "outbox"):  # which is there in tests alone
+                self.app.close()
 
     def validate_task(self, task: Any) -> None:
         """Called for each task when it is made: so a worker knows the tasks of all modules that it imports."""
@@ -77,7 +93,8 @@ class Backend(BaseTaskBackend):
         self.validate_task(task)
         given = {"args": json.loads(json.dumps(args, allow_nan=False)), "kwargs": json.loads(json.dumps(kwargs, allow_nan=False))}
         job = self._job(task).with_options(queue=task.queue_name, priority=-task.priority, at=task.run_after)
-        id = job.enqueue_sync(**given) if self.using is None else job.enqueue_in_sync(connections[self.using], **given)
+        with self._store():
+            id = job.enqueue_sync(**given) if self.using is None else job.enqueue_in_sync(connections[self.using], **given)
         result = self._result(task, str(id), TaskResultStatus.READY, **given)
         task_enqueued.send(type(self), task_result=result)
         return result
@@ -85,6 +102,8 @@ class Backend(BaseTaskBackend):
     def get_result(self, result_id: str) -> Any:
         """What became of a task, by the id of its job."""
         job = self._found(int(result_id)) if result_id.isascii() and result_id.isdigit() else None
+        if job is None and self.using is not None and connections[self.using].in_atomic_block:
+            raise TaskResultDoesNotExist(f"{result_id}; one that was enqueued in a transaction, as that of a TestCase, is seen when it has committed")
         if job is None or not isinstance(job.args, dict) or job.args.keys() != {"args", "kwargs"}:
             raise TaskResultDoesNotExist(result_id)
         task = self.tasks.get(job.kind) or import_string(job.kind)
@@ -92,18 +111,23 @@ class Backend(BaseTaskBackend):
 
     def _found(self, id: int) -> JobRecord | None:
         """A job, opened where there are keys."""
-        job = self.app.sync.job(id)
-        if job is None or "keys" not in self.options:
-            return job
-        return replace(job, args=self.app.sync.args(id), result=self.app.sync.result(id))
+        with self._store() as app:
+            job = app.sync.job(id)
+            if job is None or "keys" not in self.options:
+                return job
+            return replace(job, args=app.sync.args(id), result=app.sync.result(id))
 
     def worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> Worker:
         """A worker for the tasks that are known by now; options are those of :meth:`windlass.App.worker`."""
-        for task in self.tasks.values():
-            self._job(task)
+        self.know_all()
         if queues is None:
             queues = {queue: 10 for queue in self.queues or {task.queue_name for task in self.tasks.values()} or {"default"}}
         return self.app.worker(queues, **options)
+
+    def know_all(self) -> None:
+        """Has the app know a job for each task that is known by now."""
+        for task in self.tasks.values():
+            self._job(task)
 
     def _job(self, task: Any) -> Job[Any]:
         kind: str = task.module_path

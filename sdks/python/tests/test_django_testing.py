@@ -1,0 +1,113 @@
+"""Tests of Django's runner on a project with tasks: its database has Windlass's tables, and is removed in the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+from test_examples import Django
+
+TESTS = '''
+from django.db import connection
+from django.test import TestCase, TransactionTestCase
+from mails.models import Customer
+from mails.tasks import welcome
+from windlass.django._tasks import TaskResultDoesNotExist
+from windlass.django.testing import clear_tasks, drain_tasks
+from windlass.errors import InvalidOption
+
+
+def stored():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT args FROM windlass.job")
+        return cursor.fetchall()
+
+
+class InTransactions(TestCase):
+    def enqueue(self):
+        Customer.objects.create(email="a@example.com")
+        result = welcome.enqueue("a@example.com")
+        self.assertEqual((len(stored()), Customer.objects.count()), (1, 1))
+        return result
+
+    def test_once(self):
+        result = self.enqueue()
+        with self.assertRaisesMessage(TaskResultDoesNotExist, "is seen when it has committed"):
+            welcome.get_result(result.id)
+        with self.assertRaisesMessage(InvalidOption, "use a TransactionTestCase, or enqueued_tasks()"):
+            drain_tasks()
+
+    def test_again(self):
+        self.enqueue()
+
+
+class Committed(TransactionTestCase):
+    def enqueue(self):
+        clear_tasks()
+        with self.subTest("what an earlier test enqueued is gone"):
+            self.assertEqual(drain_tasks()["completed"], 0)
+        return welcome.enqueue("a@example.com")
+
+    def test_once(self):
+        self.enqueue()
+
+    def test_again(self):
+        result = self.enqueue()
+        self.assertEqual(drain_tasks()["completed"], 1)
+        self.assertEqual(welcome.get_result(result.id).return_value, "Welcome, a@example.com!")
+'''
+THREADS = """
+import threading
+from django.db import connection, connections
+from mails.tasks import welcome
+
+def enqueue():
+    welcome.get_result(welcome.enqueue("a@example.com").id)
+    connections.close_all()
+
+for _ in range(20):
+    thread = threading.Thread(target=enqueue)
+    thread.start()
+    thread.join()
+with connection.cursor() as cursor:
+    cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'windlass' AND datname = current_database()")
+    print(cursor.fetchone()[0])
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, postgres: str) -> Django:
+    parts = psycopg.conninfo.conninfo_to_dict(postgres)
+    project = Django(tmp_path, SHOP_DATABASE=",".join(str(parts[part]) for part in ("host", "port", "dbname", "user")))
+    (tmp_path / "mails/models.py").write_text("from django.db import models\n\nclass Customer(models.Model):\n    email = models.TextField()\n")
+    (tmp_path / "mails/test_more.py").write_text(TESTS)
+    (tmp_path / "mails/migrations").mkdir()
+    (tmp_path / "mails/migrations/__init__.py").touch()
+    project.manage("makemigrations", "mails")
+    return project
+
+
+@pytest.mark.parametrize("options", [[], ["--parallel", "2"]], ids=["alone", "parallel"])
+def test_tests_of_a_project(project: Django, options: list[str], postgres: str) -> None:
+    command = project.begin("test", "--noinput", "-v", "2", *options)
+    _, err = command.communicate(timeout=120)
+    assert command.returncode == 0 and "Ran 7 tests" in err, err
+    with psycopg.connect(postgres) as server:
+        assert server.execute("SELECT to_regclass('windlass.job')").fetchone() == (None,), "the tests have a database of their own"
+
+
+def test_migrate_makes_the_tables(project: Django, tmp_path: Path) -> None:
+    settings = (tmp_path / "settings.py").read_text()
+    (tmp_path / "settings.py").write_text(settings.replace('{"max_attempts": 3}', '{"max_attempts": 3, "migrate": False}'))
+    assert "Windlass" not in project.manage("migrate")
+    (tmp_path / "settings.py").write_text(settings)
+    assert "Windlass: the schema of 'default' is version" in project.manage("migrate")
+    assert "Windlass" not in project.manage("migrate")
+    assert "is version" in project.manage("windlass", "migrate")
+
+
+def test_threads_of_a_web_server_share_their_connections(project: Django) -> None:
+    """Django makes a backend for each thread."""
+    project.manage("migrate")
+    assert 1 <= int(project.shell(THREADS)) <= 2
