@@ -6,6 +6,7 @@ import Knex from 'knex'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import postgresJs from 'postgres'
+import { DataSource } from 'typeorm'
 import { defineJob, fromDrizzle, fromKnex, fromKysely, fromPrisma, InvalidArgs, LeaseLost, UniqueConflict, type Executor } from 'windlass'
 import { enqueueManySql, enqueueSql } from 'windlass/sql'
 import { z } from 'zod'
@@ -50,9 +51,33 @@ const LIBRARIES: Record<string, (t: TestContext) => Transaction> = {
     t.after(() => db.destroy())
     return work => db.transaction().execute(trx => work(fromKysely(trx)))
   },
-  // Their own packages are large or want a generator: what they do with a statement is said by their structural types.
+  // Its generator wants binaries that npm does not have: what it does with a statement is said by its structural type.
   'Prisma, by its type': t => { const db = pool(t); return work => begin(db, client => work(fromPrisma({ $queryRawUnsafe: async (text, ...params) => (await client.query(text, params)).rows }))) },
-  'TypeORM, by its type': t => { const db = pool(t); return work => begin(db, client => work({ query: async (text, params) => (await client.query(text, params)).rows })) },
+  TypeORM: t => {
+    const source = new DataSource({ type: 'postgres', url: server })
+    const opened = source.initialize()
+    t.after(async () => { await (await opened).destroy() })
+    return async work => (await opened).transaction(manager => work(manager))
+  },
+  'a query runner of TypeORM': t => {
+    const source = new DataSource({ type: 'postgres', url: server })
+    const opened = source.initialize()
+    t.after(async () => { await (await opened).destroy() })
+    return async work => {
+      const runner = (await opened).createQueryRunner()
+      await runner.startTransaction()
+      try {
+        const answer = await work(runner)
+        await runner.commitTransaction()
+        return answer
+      } catch (error) {
+        await runner.rollbackTransaction()
+        throw error
+      } finally {
+        await runner.release()
+      }
+    }
+  },
 }
 
 for (const [library, open] of Object.entries(LIBRARIES)) {
