@@ -84,7 +84,9 @@ async fn who_touches_no_waiting_job_holds_no_lane() {
     let running: i64 = s.value(enqueue).await;
     assert_eq!(claimed(&s, worker, "q", 1).await, 1);
     let dead: i64 = s.value(enqueue).await;
-    let claim = format!("SELECT head[1] || ', ' || head[2] || ', ' || head[3] FROM windlass.claim({worker}, '{{q}}', '{{1}}') LIMIT 1");
+    let claim = format!(
+        "SELECT head[1] || ', ' || head[2] || ', ' || head[3] FROM windlass.claim({worker}, '{{q}}', '{{1}}') LIMIT 1"
+    );
     let place: String = s.value(&claim).await;
     let place: Vec<&str> = place.split(", ").collect();
     let settle = format!(
