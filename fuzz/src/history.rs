@@ -170,6 +170,7 @@ fn judge(logs: Vec<ProcessLog>) {
             all_serial: bits == 3,
             key_rate: (bits & 1 != 0).then_some(rate),
             unique_keys: 0,
+            replaced_keys: if bits & 1 == 0 { 0 } else { 2 },
             expires: bits & 1 != 0,
             waits: bits & 2 != 0,
             listens: bits & 1 != 0,
