@@ -9,7 +9,7 @@ use std::collections::{HashMap, hash_map::Entry};
 /// The jobs of one call without those that would only meet another one of the same call.
 ///
 /// The later of two jobs with one key follows its own rule: with `Replace` it stands for both, with `Error` the call is
-/// refused, else the first stands for both, and extends a window if one of them does. Where another job has the key, one
+/// refused, else the first stands for both, and extends its window if one of them does. Where another job has the key, one
 /// that refuses the call goes before all rules of later ones.
 #[derive(Debug)]
 pub struct UniqueBatch {
@@ -89,7 +89,9 @@ impl UniqueBatch {
         self.jobs[place] = match (rule_of(stands), rule) {
             (OnConflict::Error, OnConflict::Replace { .. }) => ruled(marked(job, key), OnConflict::Error),
             (_, OnConflict::Replace { .. }) => marked(job, key),
-            (OnConflict::Keep, OnConflict::Extend) => ruled(stands.clone(), OnConflict::Extend),
+            (OnConflict::Keep, OnConflict::Extend) if until(stands) == until(job) => {
+                ruled(stands.clone(), OnConflict::Extend)
+            }
             _ => return Ok(Place { job: place, first: false, does }),
         };
         Ok(Place { job: place, first: false, does })
@@ -125,6 +127,10 @@ fn rule_of(job: &NewJob) -> OnConflict {
     job.unique().map_or(OnConflict::Keep, |unique| unique.conflict_rule())
 }
 
+fn until(job: &NewJob) -> Option<UniqueUntil> {
+    job.unique().map(|unique| unique.until())
+}
+
 /// The job with another rule.
 fn ruled(job: NewJob, rule: OnConflict) -> NewJob {
     match job.unique().cloned() {
@@ -146,7 +152,7 @@ fn first_with(known: &mut HashMap<UniqueKey, usize>, key: UniqueKey, here: usize
 
 /// The job with what a retry of it has to know. A window ends by itself, so it leaves no mark.
 fn marked(job: &NewJob, key: UniqueKey) -> NewJob {
-    let until = match job.unique().map(|unique| unique.until()) {
+    let until = match until(job) {
         Some(UniqueUntil::Started) => "started",
         Some(UniqueUntil::Finished) => "finished",
         _ => return job.clone(),

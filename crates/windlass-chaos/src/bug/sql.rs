@@ -61,7 +61,7 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
         }
         Bug::ReplacedStays => &[("bury_untried", "IF f.place = 'log' AND f.seq IS NULL THEN", "IF f.place = 'log' AND f.seq IS NULL THEN
         buried := true;
-        since := (SELECT j.enqueued_at FROM windlass.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id AND j.attempt = 0);
+        since := (SELECT j.enqueued_at FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id AND j.attempt = 0);
         IF since IS NOT NULL THEN RETURN; END IF;")],
         Bug::MaxWaitForgotten => &[
             ("change_scheduled", "least(coalesce(p_due, v_now), h.enqueued_at + p_max_wait)", "coalesce(p_due, v_now)"),
@@ -152,7 +152,7 @@ pub async fn plant(bug: Bug, database: &tokio_postgres::Client, schema: &str) ->
         let row = database.query_one(text, &[&schema, function]).await;
         let text: String = row.with_context(|| format!("no function {schema}.{function}"))?.get(0);
         ensure!(text.contains(from), "{}: {function} has no text {from:?} any more", bug.name());
-        database.batch_execute(&text.replace(from, to)).await?;
+        database.batch_execute(&text.replace(from, &to.replace("{schema}", schema))).await?;
     }
     Ok(())
 }

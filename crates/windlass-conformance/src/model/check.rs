@@ -149,5 +149,13 @@ impl Play {
             let holder = record.claimed_by.map(|worker| self.oracle.worker(worker));
             assert_eq!(holder, known.claimed_by, "holder of {told}");
         }
+        assert_eq!(waits(record), waits(known), "when it is due, {told}");
     }
+}
+
+/// How long after its enqueue a scheduled job is due, in tenths of `LATER`, rounded: the two are not asked at one moment.
+fn waits(job: &JobRecord) -> Option<i64> {
+    let due = job.scheduled_at.filter(|_| job.state == JobState::Scheduled)?;
+    let tenth = LATER.as_secs_f64() / 10.0;
+    Some((due.duration_since(job.enqueued_at).as_secs_f64() / tenth).round() as i64)
 }

@@ -70,7 +70,8 @@ impl Play {
             2 => self.some_key().in_queue(),
             _ => self.some_key(),
         };
-        let max_wait = self.rng.bool().then_some(LATER);
+        // Sooner than any of them is due.
+        let max_wait = self.rng.bool().then_some(LATER / 2);
         let unique = match self.rng.u32(..7) {
             0 | 1 => unique.until_started(),
             2 => unique.for_window(LATER),
