@@ -23,7 +23,7 @@ async fn ask(store: &Arc<dyn Store>, worker: WorkerId, costs: &[u32]) -> (u32, O
     let need = QueueNeed { queue: QUEUE.into(), running: 0, slots: 1, starts };
     let shares =
         store.share(&ShareRequest { worker, generation: 0, queues: vec![need] }).await.expect("share");
-    let Share { starts, next_start, .. } = shares[0];
+    let Share { starts, next_start, .. } = shares[0].expect("not locked");
     (starts.expect("a limit of the rate"), next_start)
 }
 

@@ -271,7 +271,7 @@ pub async fn a_limit_of_the_queue_holds_too(fixture: &dyn Fixture) {
     assert_eq!(claimed.limited, [QUEUE.into()]);
     let need = QueueNeed { queue: QUEUE.into(), running: 0, slots: 5, starts: 0.into() };
     let request = ShareRequest { worker: worker.id, generation: 0, queues: vec![need] };
-    assert_eq!(store.share(&request).await.expect("share")[0].slots, Some(5));
+    assert_eq!(store.share(&request).await.expect("share")[0].expect("not locked").slots, Some(5));
     assert_eq!(worker.claim_all(10).await.len(), 2);
 }
 

@@ -34,7 +34,7 @@ pub(crate) async fn ask(
     let shares =
         store.share(&ShareRequest { worker, generation: 0, queues: vec![need] }).await.expect("share");
     assert_eq!(shares.len(), 1, "one reply per queue");
-    shares[0]
+    shares[0].expect("not locked")
 }
 
 async fn claim(store: &Arc<dyn Store>, worker: WorkerId, queues: &[&str]) -> Claimed {
@@ -169,6 +169,7 @@ pub async fn a_queue_without_limits_is_free(fixture: &dyn Fixture) {
     let queues = vec![need("unknown"), need(QUEUE), need("a")];
     let shares =
         store.share(&ShareRequest { worker: worker.id, generation: 0, queues }).await.expect("share");
+    let shares: Vec<_> = shares.into_iter().map(|share| share.expect("not locked")).collect();
     assert_eq!(shares.len(), 3);
     assert_eq!((shares[0], shares[2]), (Share::UNLIMITED, Share::UNLIMITED));
     assert_eq!((shares[1].slots, shares[1].starts), (Some(4), None));

@@ -207,7 +207,8 @@ pub trait JobStore: Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Gives a worker its share of limited queues; one reply per queue, in order. The sum of all slots of a queue never exceeds its limit, but for
+    /// Gives a worker its share of limited queues; one reply per queue, in order. `None` where somebody is changing its limits, perhaps in a
+    /// transaction that stays open: nothing was changed there, and it should be asked for again. The sum of all slots of a queue never exceeds its limit, but for
     /// what ran before a limit was lowered: a worker keeps the slots of what it runs. The starts that were given out never exceed a window of the rate.
     /// Durable on return. A share ends with the worker: by [`Self::deregister`] or [`Self::rescue`].
     ///
@@ -219,7 +220,7 @@ pub trait JobStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// A lost lease; `schema_too_old` when the store has yet to be migrated for it.
-    async fn share(&self, request: &ShareRequest) -> Result<Vec<Share>>;
+    async fn share(&self, request: &ShareRequest) -> Result<Vec<Option<Share>>>;
 
     /// One job with its errors and what its handlers [reported](Self::report).
     async fn job(&self, id: JobId) -> Result<Option<JobRecord>>;

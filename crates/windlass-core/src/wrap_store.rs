@@ -238,7 +238,7 @@ macro_rules! wrap_store {
     };
     (@ $type:ty, $store:ident, [$($done:tt)*], share $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
-            async fn share(&self, request: &$crate::ShareRequest) -> $crate::Result<Vec<$crate::Share>> { self.$store.share(request).await }
+            async fn share(&self, request: &$crate::ShareRequest) -> $crate::Result<Vec<Option<$crate::Share>>> { self.$store.share(request).await }
         ], $($rest)*);
     };
     (@ $type:ty, $store:ident, [$($done:tt)*], job $($rest:ident)*) => {

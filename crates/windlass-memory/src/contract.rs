@@ -183,7 +183,7 @@ impl JobStore for MemoryStore {
         Ok(self.state().await.queues.get(queue).and_then(|queue| queue.keys.clone()))
     }
 
-    async fn share(&self, request: &ShareRequest) -> Result<Vec<Share>> {
+    async fn share(&self, request: &ShareRequest) -> Result<Vec<Option<Share>>> {
         let (shares, tell) = control::share(&mut *self.state().await, request)?;
         if tell {
             self.requests.tell();

@@ -61,7 +61,7 @@ pub(crate) fn limit(state: &mut State, queue: &str, limits: QueueLimits) {
 }
 
 /// Gives a worker its share of limited queues. Whether others should ask again.
-pub(crate) fn share(state: &mut State, request: &ShareRequest) -> Result<(Vec<Share>, bool)> {
+pub(crate) fn share(state: &mut State, request: &ShareRequest) -> Result<(Vec<Option<Share>>, bool)> {
     state.fence(request.worker)?;
     let now = state.now();
     let mut tell = false;
@@ -73,5 +73,5 @@ pub(crate) fn share(state: &mut State, request: &ShareRequest) -> Result<(Vec<Sh
         }
         None => Share::UNLIMITED,
     });
-    Ok((shares.collect(), tell))
+    Ok((shares.map(Some).collect(), tell))
 }

@@ -157,7 +157,7 @@ impl<'a> Calls<'a> {
         limit_keys_on(self.db, self.client, queue, change).await
     }
 
-    pub async fn share(&self, request: &ShareRequest) -> Result<Vec<Share>> {
+    pub async fn share(&self, request: &ShareRequest) -> Result<Vec<Option<Share>>> {
         share_on(self.db, self.client, request).await
     }
 

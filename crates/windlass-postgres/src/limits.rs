@@ -48,14 +48,18 @@ pub(crate) async fn limit_on(
 }
 
 /// A worker's share of queues.
-pub(crate) async fn share(db: &Database, request: &ShareRequest) -> Result<Vec<Share>> {
+pub(crate) async fn share(db: &Database, request: &ShareRequest) -> Result<Vec<Option<Share>>> {
     if request.queues.is_empty() {
         return Ok(Vec::new());
     }
     share_on(db, &db.settles("share").await?, request).await
 }
 
-pub(crate) async fn share_on(db: &Database, on: &impl Query, request: &ShareRequest) -> Result<Vec<Share>> {
+pub(crate) async fn share_on(
+    db: &Database,
+    on: &impl Query,
+    request: &ShareRequest,
+) -> Result<Vec<Option<Share>>> {
     let queues: Vec<&str> = request.queues.iter().map(|need| &*need.queue).collect();
     let column =
         |value: fn(&QueueNeed) -> u32| -> Vec<i32> { request.queues.iter().map(value).map(int4).collect() };
@@ -96,17 +100,15 @@ fn costs(queues: &[QueueNeed]) -> Option<Vec<String>> {
     queues.iter().any(costly).then(|| queues.iter().map(|need| format!("{{{}}}", runs(need))).collect())
 }
 
-fn share_of(row: &Row) -> Result<Share> {
+/// Of a queue that is locked there is nothing, `wanted` included.
+fn share_of(row: &Row) -> Result<Option<Share>> {
+    let Some(wanted) = get(row, 5)? else { return Ok(None) };
     let limits = limits_of(row, 0)?;
     let number =
         |column| Ok::<_, Error>(get::<Option<i32>>(row, column)?.map(|count| count.max(0).unsigned_abs()));
-    Ok(Share {
-        limits,
-        slots: number(4)?,
-        wanted: get(row, 5)?,
-        starts: number(6)?,
-        next_start: get::<Option<f64>>(row, 7)?.map(from_ms),
-    })
+    let (slots, starts) = (number(4)?, number(6)?);
+    let next_start = get::<Option<f64>>(row, 7)?.map(from_ms);
+    Ok(Some(Share { limits, slots, wanted, starts, next_start }))
 }
 
 /// Reads four columns: the concurrency, and the count, the period in microseconds and the burst of a rate.

@@ -195,7 +195,7 @@ impl JobStore for PostgresStore {
         keys::limits(&self.db, queue).await
     }
 
-    async fn share(&self, request: &ShareRequest) -> Result<Vec<Share>> {
+    async fn share(&self, request: &ShareRequest) -> Result<Vec<Option<Share>>> {
         limits::share(&self.db, request).await
     }
 

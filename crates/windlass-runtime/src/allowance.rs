@@ -38,6 +38,8 @@ pub(crate) struct Allowance {
     wanted: Option<bool>,
     /// A hint came, or there is work without a share.
     asked_for: bool,
+    /// The call before failed, so that everything it was for is still due.
+    failed: bool,
     /// A hint came since the store was asked: somebody may wait for what is not used.
     hinted: bool,
     /// All slots were used since the store was asked.
@@ -85,6 +87,7 @@ impl Allowance {
             cost: f64::INFINITY,
             wanted: None,
             asked_for: false,
+            failed: false,
             hinted: false,
             was_full: false,
             full_at: now,
@@ -178,6 +181,9 @@ impl Allowance {
 
     /// When to ask the store, with so many jobs held unstarted. `next`: what the next of those costs that wait for no batch.
     pub(crate) fn due(&self, ready: usize, next: Option<u32>, concurrency: usize) -> Option<Instant> {
+        if self.failed {
+            return Some(self.not_before);
+        }
         let mut due = self.is_unused(ready).then(|| self.full_at + UNUSED_FOR);
         let mut by = |at: Instant| due = Some(due.map_or(at, |due| due.min(at)));
         // A time that is over for everybody: who compares it with a clock that was read before would find nothing due, again and again.
@@ -251,7 +257,7 @@ impl Allowance {
             self.cost = each.max(falling);
         }
         self.asked_starts.clone_from(&starts);
-        (self.asked_for, self.hinted, self.was_full) = (false, false, false);
+        (self.asked_for, self.failed, self.hinted, self.was_full) = (false, false, false, false);
         self.frozen_at = Some(held.running);
         Need { running: held.running, slots, starts }
     }
@@ -280,9 +286,9 @@ impl Allowance {
         is_more
     }
 
-    /// The call failed. It may have taken slots back, so no more than ran then run until another one says.
+    /// The call failed, or somebody is changing the limits of the queue. It may have taken slots back, so no more than ran then run until another one says.
     pub(crate) fn failed(&mut self) {
-        self.asked_for = true;
+        self.failed = true;
         self.not_before = Instant::now() + self.pause.step();
     }
 }

@@ -78,7 +78,7 @@ async fn ask(core: &Arc<Core>, epoch: &Arc<Epoch>, generation: u32) -> Result<()
         runners.iter().for_each(|runner| runner.share_failed());
     }
     for (runner, share) in runners.into_iter().zip(reply?) {
-        activate(core, runner, runner.set_share(epoch, &share, asked_at));
+        activate(core, runner, runner.set_share(epoch, share.as_ref(), asked_at));
     }
     core.signals.wake_claimer();
     core.signals.wake_settler();

@@ -45,13 +45,17 @@ impl QueueRunner {
         Some(need.of_queue(self.queue()))
     }
 
-    /// The store's answer to what this registration asked then.
+    /// The store's answer to what this registration asked then; `None`: somebody is changing its limits.
     pub(crate) fn set_share(
         &self,
         epoch: &Arc<Epoch>,
-        share: &Share,
+        share: Option<&Share>,
         asked_at: Instant,
     ) -> Option<Activation> {
+        let Some(share) = share else {
+            self.share_failed();
+            return None;
+        };
         let mut state = self.lock();
         if share.limits.is_none() {
             state.allowance = None;

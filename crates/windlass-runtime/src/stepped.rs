@@ -157,14 +157,14 @@ impl SteppedWorker {
     /// Asks for a share of a queue with limits. Whether one job more may run, of so many.
     async fn may_run(&self, queue: &Arc<str>, slots: usize) -> Result<bool> {
         let share = self.share(queue, slots, Starts::default()).await?;
-        Ok(share.is_none_or(|share| share.slots.is_none_or(|got| got as usize >= slots)))
+        Ok(share.slots.is_none_or(|got| got as usize >= slots))
     }
 
     /// The claim of one job, unless its queue limits how many start and it may not: then it is handed back.
     async fn unless_refused(&self, queue: &Arc<str>, slots: usize, claim: Claim) -> Result<Option<Claim>> {
         let costs = claim.jobs.iter().map(ClaimedJob::cost).collect();
         let share = self.share(queue, slots, costs).await?;
-        if share.is_none_or(|share| share.starts != Some(0)) {
+        if share.starts != Some(0) {
             return Ok(Some(claim));
         }
         let (reference, disposition) = (claim.reference, Disposition::Return);
@@ -183,11 +183,14 @@ impl SteppedWorker {
         Ok(None)
     }
 
-    async fn share(&self, queue: &Arc<str>, slots: usize, starts: Starts) -> Result<Option<Share>> {
+    async fn share(&self, queue: &Arc<str>, slots: usize, starts: Starts) -> Result<Share> {
         let slots = u32::try_from(slots).unwrap_or(u32::MAX);
         let need = QueueNeed { queue: Arc::clone(queue), running: 0, slots, starts };
         let request = ShareRequest { worker: self.epoch.worker(), generation: 0, queues: vec![need] };
-        Ok(self.core.store.share(&request).await?.pop())
+        let locked =
+            || format!("somebody is changing the limits of queue {queue:?}; try again when that is done");
+        let share = self.core.store.share(&request).await?.pop().flatten();
+        share.ok_or_else(|| Error::new(ErrorKind::Unavailable, locked()))
     }
 
     /// Runs what is to be run now as an executor does, and settles it.

@@ -70,9 +70,9 @@ pub(crate) fn of_worker(tx: &Tx<'_>, worker: WorkerId) -> Outcome<Vec<Arc<str>>>
 }
 
 /// The worker's share of each queue.
-pub(crate) fn share(tx: &mut Tx<'_>, request: &ShareRequest) -> Outcome<Vec<Share>> {
+pub(crate) fn share(tx: &mut Tx<'_>, request: &ShareRequest) -> Outcome<Vec<Option<Share>>> {
     tx.fence(request.worker)?;
-    request.queues.iter().map(|need| share_of(tx, request.worker, need)).collect()
+    request.queues.iter().map(|need| share_of(tx, request.worker, need).map(Some)).collect()
 }
 
 fn share_of(tx: &mut Tx<'_>, worker: WorkerId, need: &QueueNeed) -> Outcome<Share> {

@@ -399,7 +399,7 @@ impl JobStore for SqliteStore {
         self.read(move |conn| key_limits::read(conn, &queue)).await
     }
 
-    async fn share(&self, request: &ShareRequest) -> Result<Vec<Share>> {
+    async fn share(&self, request: &ShareRequest) -> Result<Vec<Option<Share>>> {
         let request = request.clone();
         self.write(DURABLE, move |tx| limits::share(tx, &request)).await
     }

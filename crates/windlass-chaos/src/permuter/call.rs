@@ -55,7 +55,8 @@ pub(crate) enum Reply {
     Unique(Vec<EnqueuedUnique>),
     /// A unique key is taken, and its caller asked for an error then.
     KeyTaken,
-    Shared(Share),
+    /// `None`: somebody is changing the limits of the queue.
+    Shared(Option<Share>),
     /// The schedule, as it is now.
     Seen(Box<ScheduleRecord>),
     /// The jobs of a step; `None`: it was not taken.

@@ -126,7 +126,7 @@ impl Round {
         if let Some(limit) = self.book.queue_limit() {
             let request = limits::share(&self.names.queue, worker, 0, DRAIN_BATCH);
             let reply = self.perform(desk, &Call::Share(request)).await?;
-            if !matches!(&reply, Reply::Shared(share) if share.slots == Some(limit)) {
+            if !matches!(&reply, Reply::Shared(Some(share)) if share.slots == Some(limit)) {
                 self.book.blame(format!("of {limit} slots the only worker gets {reply:?}"));
             }
         }

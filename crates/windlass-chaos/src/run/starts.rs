@@ -36,7 +36,8 @@ async fn starts(client: &Client, count: u32) -> Result<Option<u32>> {
     let worker = client.store().register(&spec).await?.worker;
     let need = QueueNeed { queue: QUEUE.into(), running: 0, slots: count, starts: count.into() };
     let request = ShareRequest { worker, generation: 0, queues: vec![need] };
-    let share = client.store().share(&request).await?.into_iter().next().context("a share of the queue")?;
+    let share =
+        client.store().share(&request).await?.into_iter().next().flatten().context("a share of the queue")?;
     client.store().deregister(worker).await?;
     Ok(share.starts)
 }

@@ -14,6 +14,16 @@ BEGIN
     END LOOP;
 END $$;
 
+-- lock_limits_to_change(queue): the same for who changes its limits, which may be in a transaction that stays open: shares of the queue wait for that lock, and hold those of
+-- other queues meanwhile. So who has this second one is not waited for (see lock_some).
+CREATE OR REPLACE FUNCTION {schema}.lock_limits_to_change(p_queue text) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext({name} || '.limiting'), hashtext(p_queue));
+    PERFORM {schema}.lock_limits(ARRAY[p_queue]);
+END $$;
+
 -- try_limits(queue): the same of one queue, where nobody else has it. Whether it has it now.
 CREATE OR REPLACE FUNCTION {schema}.try_limits(p_queue text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -37,7 +47,7 @@ END $$;
 
 -- limit_queue(queue, concurrency, rate, period, burst): limits how many of its jobs run: at most `concurrency` at once, and at most `rate`
 -- starts in every window of `period`, at most `burst` of them at once. These take the place of all limits before. The queue need not
--- exist yet. Others get their shares of the queue when the transaction ends, so keep it short.
+-- exist yet. Others get their shares of the queue when the transaction ends, so keep it short; those of other queues they get.
 -- Writes and tells nothing where they are so already.
 CREATE OR REPLACE FUNCTION {schema}.limit_queue(
     queue text, concurrency integer DEFAULT NULL, rate integer DEFAULT NULL, period interval DEFAULT NULL, burst integer DEFAULT NULL) RETURNS void
@@ -47,7 +57,7 @@ DECLARE
     v_period interval := extract(epoch FROM $4) * interval '1 second';
     q        {schema}.queue;
 BEGIN
-    PERFORM {schema}.read_committed('limit_queue'), {schema}.check_limits($1, $2, $3, v_period, $5), {schema}.lock_limits(ARRAY[$1]);
+    PERFORM {schema}.read_committed('limit_queue'), {schema}.check_limits($1, $2, $3, v_period, $5), {schema}.lock_limits_to_change($1);
     SELECT * INTO q FROM {schema}.queue x WHERE x.name = $1;
     IF FOUND AND (q.concurrency, q.rate, q.rate_period, q.rate_burst) IS NOT DISTINCT FROM ($2, $3, v_period, $5) THEN RETURN; END IF;
     INSERT INTO {schema}.queue AS x (name, concurrency, rate, rate_period, rate_burst) VALUES ($1, $2, $3, v_period, $5)
@@ -99,7 +109,7 @@ CREATE OR REPLACE FUNCTION {schema}.unlimit_queue(queue text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    PERFORM {schema}.read_committed('unlimit_queue'), {schema}.lock_limits(ARRAY[$1]);
+    PERFORM {schema}.read_committed('unlimit_queue'), {schema}.lock_limits_to_change($1);
     UPDATE {schema}.queue q SET concurrency = NULL, rate = NULL, rate_period = NULL, rate_burst = NULL
         WHERE q.name = $1 AND (q.concurrency IS NOT NULL OR q.rate IS NOT NULL);
     IF NOT FOUND THEN RETURN false; END IF;
@@ -132,11 +142,29 @@ BEGIN
         WHERE NOT EXISTS (SELECT 1 FROM {schema}.slot s WHERE s.queue = u.queue AND s.worker_id = p_worker AND s.slots IS DISTINCT FROM 0));
 END $$;
 
+-- lock_some(queues): the same of those whose limits nobody is changing, perhaps in a transaction that stays open. For each queue whether it has it now.
+CREATE OR REPLACE FUNCTION {schema}.lock_some(p_queues text[]) RETURNS boolean[]
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    q     record;
+    v_had boolean[] := array_fill(true, ARRAY[coalesce(cardinality(p_queues), 0)]);
+BEGIN
+    FOR q IN SELECT u.name, u.n FROM unnest(p_queues) WITH ORDINALITY AS u(name, n) ORDER BY hashtext(u.name) LOOP
+        IF pg_try_advisory_xact_lock_shared(hashtext({name} || '.limiting'), hashtext(q.name)) THEN
+            PERFORM {schema}.lock_limits(ARRAY[q.name]);
+        ELSE
+            v_had[q.n] := false;
+        END IF;
+    END LOOP;
+    RETURN v_had;
+END $$;
+
 -- share(worker, queues, running, slots, starts, generation, costs): the worker's share of each queue, in order; see JobStore::share. For each queue its limits (period in microseconds), then the
 -- share. p_generation: how many calls of the worker failed before; what they sent and comes now changes nothing. slots, starts: NULL where nothing limits that. next_start_ms: NULL where it got all the starts that it asked for.
 -- p_costs: for each queue what the jobs cost that it could start, as runs of jobs and their cost: '{{3,1},{1,5}}' are three that cost 1 each and then one that costs 5. NULL:
 -- as many as p_starts says, which cost 1 each.
--- Gives up (SQLSTATE 55P03, so that the worker asks again) where somebody has one of the queues locked for longer than shares take, as who changes limits in a transaction that stays open.
+-- Of a queue whose limits somebody is changing (see lock_some) it says nothing: its row is all NULL, and nothing was changed there, so that the worker asks again.
 -- Cost: some 10 index probes for each queue, and a look at the shares of the queue's workers. Writes nothing when nothing changes.
 CREATE OR REPLACE FUNCTION {schema}.share(p_worker integer, p_queues text[], p_running integer[], p_slots integer[], p_starts integer[],
     p_generation integer DEFAULT 0, p_costs text[] DEFAULT NULL)
@@ -148,10 +176,11 @@ CREATE OR REPLACE FUNCTION {schema}.share(p_worker integer, p_queues text[], p_r
 AS $$
 #variable_conflict use_variable
 DECLARE
-    q {schema}.queue;
+    q     {schema}.queue;
+    v_had boolean[];
 BEGIN
     PERFORM {schema}.read_committed('share'), {schema}.fence(p_worker);
-    PERFORM {schema}.lock_limits(p_queues);
+    v_had := {schema}.lock_some(p_queues);
     FOR i IN 1..coalesce(cardinality(p_queues), 0) LOOP
         SELECT * INTO q FROM {schema}.queue x WHERE x.name = p_queues[i];
         concurrency := q.concurrency;
@@ -162,6 +191,15 @@ BEGIN
         wanted := false;
         starts := NULL;
         next_start_ms := NULL;
+        IF NOT v_had[i] THEN
+            concurrency := NULL;
+            rate := NULL;
+            period_us := NULL;
+            burst := NULL;
+            wanted := NULL;
+            RETURN NEXT;
+            CONTINUE;
+        END IF;
         IF q.concurrency IS NOT NULL THEN
             SELECT s.slots, s.wanted INTO slots, wanted FROM {schema}.share_slots(p_worker, q.name, q.concurrency, p_running[i], p_slots[i], p_generation) s;
         ELSIF q.rate IS NOT NULL AND p_slots[i] > 0 THEN

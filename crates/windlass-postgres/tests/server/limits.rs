@@ -11,8 +11,8 @@ use std::{
 use tokio::time::timeout;
 use tokio_postgres::Client;
 use windlass_conformance::steps::{
-    DEADLINE, LATER, MAX_CRASHES, QUEUE, TINY_LEASE, enqueue_jobs, eventually, queue, rescue_of, worker,
-    worker_on,
+    DEADLINE, LATER, LEASE, MAX_CRASHES, QUEUE, TINY_LEASE, enqueue_jobs, eventually, queue, rescue_of,
+    worker, worker_on,
 };
 use windlass_core::{ErrorKind, QueueLimits, QueueNeed, RateLimit, Share, ShareRequest, Store, WorkerId};
 use windlass_postgres::{Access, PostgresStore};
@@ -25,9 +25,11 @@ fn per(count: u32, period: Duration) -> QueueLimits {
     QueueLimits::default().with_rate(RateLimit::new(count, period))
 }
 
+/// Asks until nobody is changing the limits.
 async fn ask(store: &Arc<dyn Store>, worker: WorkerId, running: u32, slots: u32, starts: u32) -> Share {
     let need = QueueNeed { queue: QUEUE.into(), running, slots, starts: starts.into() };
-    store.share(&ShareRequest { worker, generation: 0, queues: vec![need] }).await.expect("share")[0]
+    let request = ShareRequest { worker, generation: 0, queues: vec![need] };
+    eventually("a share", || async { store.share(&request).await.expect("share")[0] }).await
 }
 
 /// Whether a statement writes anything: then its transaction has an id.
@@ -83,11 +85,12 @@ async fn a_request_that_comes_too_late_changes_nothing() {
         let need = QueueNeed { queue: QUEUE.into(), running, slots, starts: 0.into() };
         ShareRequest { worker, generation, queues: vec![need] }
     };
-    assert_eq!(store.share(&request(0, 0, 5)).await.unwrap()[0].slots, Some(5));
-    assert_eq!(store.share(&request(1, 3, 5)).await.unwrap()[0].slots, Some(5));
-    assert_eq!(store.share(&request(0, 0, 0)).await.unwrap()[0].slots, Some(0), "nobody hears this");
+    let slots = async |request| store.share(&request).await.unwrap()[0].unwrap().slots;
+    assert_eq!(slots(request(0, 0, 5)).await, Some(5));
+    assert_eq!(slots(request(1, 3, 5)).await, Some(5));
+    assert_eq!(slots(request(0, 0, 0)).await, Some(0), "nobody hears this");
     assert_eq!(ask(&store, other, 0, 5, 0).await.slots, Some(0), "the worker still has all of them");
-    assert_eq!(store.share(&request(1, 0, 0)).await.unwrap()[0].slots, Some(0));
+    assert_eq!(slots(request(1, 0, 0)).await, Some(0));
     assert_eq!(ask(&store, other, 0, 5, 0).await.slots, Some(5));
 }
 
@@ -382,19 +385,46 @@ async fn an_open_change_of_limits_stops_no_rescue() {
     // Before it waited for the calls' deadline, and then again.
     let rescue = timeout(DEADLINE, rescue_of(&store, &dying, MAX_CRASHES));
     assert_eq!(rescue.await.expect("waits for nobody").rescued, 2);
-    let need = QueueNeed { queue: QUEUE.into(), running: 0, slots: 9, starts: 0.into() };
-    let request = ShareRequest { worker: other, generation: 0, queues: vec![need] };
-    let refused = store.share(&request).await.expect_err("somebody has the lock");
-    assert!(
-        refused.to_string().contains("lock timeout"),
-        "is told by the server, not by a deadline: {refused}"
-    );
-    assert_eq!(refused.kind(), ErrorKind::Unavailable);
+    let request = ShareRequest { worker: other, generation: 0, queues: vec![nine_of(QUEUE)] };
+    let shares = store.share(&request).await.expect("is told by the server, not by a deadline");
+    assert_eq!(shares, [None], "somebody has the lock");
     client.batch_execute("COMMIT").await.unwrap();
     assert_eq!(ask(&store, other, 0, 9, 0).await.slots, Some(5), "the dead have none");
     store.maintain().await.unwrap();
     let left = fixture.text("SELECT array_agg(worker_id) FROM windlass.slot");
     assert_eq!(client.query_one(&left, &[]).await.unwrap().get::<_, Vec<i32>>(0), [other.0]);
+}
+
+/// It costs who asks that queue and no other, whichever of them is locked first; nor does who waits for it make others wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_open_change_of_limits_costs_that_queue_alone() {
+    let fixture = Fixture::shared().await;
+    let (store, client): (Arc<dyn Store>, _) = (Arc::new(fixture.store().await), fixture.sql().await);
+    let queues: Vec<String> = (0..8).map(|n| format!("q{n}")).collect();
+    for queue in &queues {
+        store.limit(queue, &at_once(9)).await.unwrap();
+    }
+    let names: Vec<&str> = queues.iter().map(String::as_str).collect();
+    let worker = worker(&store, &names, &[], LEASE).await.id;
+    let open = "BEGIN; SELECT windlass.limit_queue('q3', 5), windlass.limit_queue('q6', 5)";
+    client.batch_execute(&fixture.text(open)).await.unwrap();
+    let request =
+        ShareRequest { worker, generation: 0, queues: names.iter().map(|queue| nine_of(queue)).collect() };
+    let slots = async || {
+        let shares = store.share(&request).await.expect("shares of those that nobody has locked");
+        shares.iter().map(|share| share.map(|share| share.slots.unwrap())).collect::<Vec<_>>()
+    };
+    let locked = |n| n == 3 || n == 6;
+    assert_eq!(slots().await, (0..8).map(|n| (!locked(n)).then_some(9)).collect::<Vec<_>>());
+    let counted = fixture.text("SELECT count(*) FROM windlass.slot WHERE queue IN ('q3', 'q6')");
+    assert_eq!(fixture.sql().await.query_one(&counted, &[]).await.unwrap().get::<_, i64>(0), 0);
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(slots().await, (0..8).map(|n| Some(if locked(n) { 5 } else { 9 })).collect::<Vec<_>>());
+}
+
+/// What a worker says that would like to run nine of a queue.
+fn nine_of(queue: &str) -> QueueNeed {
+    QueueNeed { queue: queue.into(), running: 0, slots: 9, starts: 0.into() }
 }
 
 /// Nor does it stop housekeeping, which leaves what the dead had of that queue for its next round.

@@ -153,10 +153,12 @@ impl Table {
     /// The store answered, or a call that asked for shares of these failed.
     pub(super) fn end_asking(&mut self, failed: &[(Arc<str>, bool)]) {
         self.limits.asking = false;
-        for (queue, _) in failed {
-            if let Some(limited) = self.limits.queues.get_mut(queue) {
-                limited.allowance.failed();
-            }
+        failed.iter().for_each(|(queue, _)| self.share_failed(queue));
+    }
+
+    fn share_failed(&mut self, queue: &str) {
+        if let Some(limited) = self.limits.queues.get_mut(queue) {
+            limited.allowance.failed();
         }
     }
 
@@ -170,15 +172,21 @@ impl Table {
         Some(need.of_queue(queue))
     }
 
-    /// The store's answer to what was asked then. Whether somebody who waits may get jobs now.
-    pub(super) fn set_share(&mut self, queue: &str, share: &Share, asked_at: Instant) -> bool {
+    /// The store's answer to what was asked then; `None`: somebody is changing its limits. Whether somebody who waits may get jobs now.
+    pub(super) fn set_share(&mut self, queue: &str, share: Option<&Share>, asked_at: Instant) -> bool {
+        let Some(share) = share else {
+            self.share_failed(queue);
+            if self.is_left(queue) {
+                self.give_back(queue);
+            }
+            return false;
+        };
         if share.limits.is_none() {
             return self.limits.queues.remove(queue).is_some();
         }
-        let view = self.view(queue);
+        let (view, is_left) = (self.view(queue), self.is_left(queue));
         let Some(limited) = self.limits.queues.get_mut(queue) else { return false };
         let is_more = limited.allowance.set(share, asked_at);
-        let is_left = view.wanted == 0 && limited.left_at.elapsed() >= UNUSED_FOR;
         if is_left || limited.allowance.should_hold_none(view.kept.first().copied()) {
             self.give_back(queue);
             return is_more;
@@ -187,6 +195,13 @@ impl Table {
             true => is_more || share.limits.rate.is_some() && self.room_of(queue, 0) > 0,
             false => limited.allowance.startable(view.kept.iter().copied()) > 0,
         }
+    }
+
+    /// Whether nobody has wanted jobs of it for a while.
+    fn is_left(&self, queue: &str) -> bool {
+        let left = |limited: &Limited| limited.left_at.elapsed() >= UNUSED_FOR;
+        self.limits.wanted.get(queue).is_none_or(|wanted| *wanted == 0)
+            && self.limits.queues.get(queue).is_some_and(left)
     }
 
     /// Others may run what is kept here.

@@ -107,7 +107,9 @@ impl RemoteWorker {
         let request = ShareRequest { worker: self.worker, generation, queues };
         let shares = self.store.share(&request).await?;
         let mut table = self.lock();
-        let is_more = |(need, share): (&QueueNeed, &Share)| table.set_share(&need.queue, share, asked_at);
+        let is_more = |(need, share): (&QueueNeed, &Option<Share>)| {
+            table.set_share(&need.queue, share.as_ref(), asked_at)
+        };
         // All of them, not only up to the first that brought more.
         Ok(request.queues.iter().zip(&shares).map(is_more).fold(false, |one, other| one | other))
     }

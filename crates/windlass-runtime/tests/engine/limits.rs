@@ -2,11 +2,14 @@
 
 use crate::fake::{Call, FakeStore, Fault, Handlers, config};
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 use tokio::time::{Instant, sleep};
-use windlass_core::{ErrorKind, JobStore, QueueLimits, RateLimit};
+use windlass_core::{ErrorKind, JobState, JobStore, QueueLimits, RateLimit};
 use windlass_runtime::{EngineHandle, WorkerConfig, WorkerEngine};
 
 const MS: Duration = Duration::from_millis(1);
@@ -204,6 +207,58 @@ async fn a_limit_holds_while_replies_are_lost_and_leases_too() {
     store.come_back();
     finish(&store, engines).await;
     assert!(log.peak() <= 5);
+}
+
+/// Who changes the limits of one queue in a transaction that stays open costs the worker that queue and no other; nor does it ask without end.
+#[tokio::test(start_paused = true)]
+async fn a_locked_queue_costs_no_other() {
+    let (store, log, asked) = (store(), Log::default(), Arc::new(AtomicUsize::new(0)));
+    let calls = Arc::clone(&asked);
+    store.plan(move |call| {
+        calls.fetch_add(usize::from(call == Call::Share), Ordering::Relaxed);
+        Fault::Slow(MS)
+    });
+    for queue in ["q", "locked"] {
+        store.limit(queue, &at_once(2)).await.unwrap();
+        store.add(queue, "job", 20);
+    }
+    store.lock_limits(&["locked"]);
+    let config = config(20).with_queue("locked", 20);
+    let handlers = Arc::new(log.handlers("job", 10 * MS));
+    let engine = WorkerEngine::start(Arc::new(store.seen_by(0)), config, handlers).await.unwrap();
+    let began = Instant::now();
+    store.until("those of the other", |model| model.count(JobState::Completed) == 20).await;
+    assert!(began.elapsed() < SECOND, "{:?}", began.elapsed());
+    let before = asked.load(Ordering::Relaxed);
+    sleep(60 * SECOND).await;
+    let asked = asked.load(Ordering::Relaxed) - before;
+    assert!((1..600).contains(&asked), "{asked} calls in a minute");
+    assert_eq!(store.model().count(JobState::Completed), 20, "the worker has no share of the locked one");
+    store.lock_limits(&[]);
+    finish(&store, vec![engine]).await;
+}
+
+/// A queue that is locked while the worker runs jobs of it: no more start than it had slots for, and what others want of them it is not asked for without end.
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_is_locked_later_lets_nobody_exceed_its_limit() {
+    let (store, log, asked) = (store(), Log::default(), Arc::new(AtomicUsize::new(0)));
+    store.limit("q", &at_once(5)).await.unwrap();
+    store.add("q", "job", 2_000);
+    let engines = workers(&store, 3, || log.handlers("job", 10 * MS)).await;
+    let calls = Arc::clone(&asked);
+    store.plan(move |call| {
+        calls.fetch_add(usize::from(call == Call::Share), Ordering::Relaxed);
+        Fault::Slow(MS)
+    });
+    for _ in 0..20 {
+        store.lock_limits(&["q"]);
+        sleep(SECOND).await;
+        store.lock_limits(&[]);
+        sleep(100 * MS).await;
+    }
+    assert!(asked.load(Ordering::Relaxed) < 22 * 3 * 100, "{asked:?} calls in 22 s");
+    finish(&store, engines).await;
+    assert_eq!(log.peak(), 5);
 }
 
 #[tokio::test(start_paused = true)]

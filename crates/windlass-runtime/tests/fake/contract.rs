@@ -151,9 +151,18 @@ impl JobStore for FakeStore {
         self.memory.key_limits(queue).await
     }
 
-    async fn share(&self, request: &ShareRequest) -> Result<Vec<Share>> {
-        let share = |model: &mut Model| model.run(async |store| store.share(request).await).0;
-        self.act(Call::Share, Some(request.worker), share).await
+    async fn share(&self, request: &ShareRequest) -> Result<Vec<Option<Share>>> {
+        let locked = self.locked.lock().unwrap().clone();
+        let (refused, free) = request
+            .queues
+            .iter()
+            .cloned()
+            .partition::<Vec<_>, _>(|need| locked.iter().any(|queue| **queue == *need.queue));
+        let asked = ShareRequest { queues: free, ..request.clone() };
+        let share = |model: &mut Model| model.run(async |store| store.share(&asked).await).0;
+        let mut shares = self.act(Call::Share, Some(request.worker), share).await?.into_iter();
+        let reply = |need| if refused.contains(need) { None } else { shares.next().flatten() };
+        Ok(request.queues.iter().map(reply).collect())
     }
 
     async fn job(&self, id: JobId) -> Result<Option<JobRecord>> {

@@ -33,6 +33,8 @@ pub struct Inner {
     processes: Mutex<Vec<Process>>,
     changed: watch::Sender<u64>,
     pub(super) hint: Notify,
+    /// Queues whose limits somebody changes in a transaction that stays open.
+    pub(super) locked: Mutex<Vec<String>>,
 }
 
 impl Deref for FakeStore {
@@ -53,6 +55,7 @@ impl FakeStore {
             processes: Mutex::default(),
             changed: watch::Sender::new(0),
             hint: Notify::new(),
+            locked: Mutex::default(),
         };
         Self { inner: Arc::new(inner), client: 0 }
     }
@@ -118,6 +121,11 @@ impl Inner {
     /// Fails every call of a worker, as an outage does.
     pub fn go_down(&self) {
         self.plan(|_| Fault::Fail(ErrorKind::Unavailable));
+    }
+
+    /// Nobody gets a share of these queues from now on.
+    pub fn lock_limits(&self, queues: &[&str]) {
+        *self.locked.lock().unwrap() = queues.iter().map(ToString::to_string).collect();
     }
 
     pub fn come_back(&self) {

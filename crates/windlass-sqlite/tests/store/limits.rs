@@ -9,7 +9,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 async fn ask(f: &Fixture, worker: WorkerId, running: u32, slots: u32, starts: u32) -> Share {
     let need = QueueNeed { queue: "default".into(), running, slots, starts: starts.into() };
-    f.share(&ShareRequest { worker, generation: 0, queues: vec![need] }).await.unwrap()[0]
+    f.share(&ShareRequest { worker, generation: 0, queues: vec![need] }).await.unwrap()[0].unwrap()
 }
 
 fn at_once(concurrency: u32) -> QueueLimits {

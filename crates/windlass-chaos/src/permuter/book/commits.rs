@@ -20,7 +20,9 @@ impl Book {
             (Call::Keyed { keys, .. }, Reply::Enqueued(ids)) => self.stored_about(keys, ids),
             (Call::LimitKeys(rule), Reply::Done) => self.key_rules.push((self.tick, *rule)),
             (Call::LimitQueue(most), Reply::Done) => self.limited(*most),
-            (Call::Share(request), Reply::Shared(share)) => self.shared(request, share),
+            (Call::Share(request), Reply::Shared(Some(share))) => self.shared(request, share),
+            // Nothing was changed.
+            (Call::Share(_), Reply::Shared(None)) => {}
             (Call::Declare | Call::Pause, Reply::Done) => self.ticks.changed(self.tick),
             (Call::Fire { step, .. }, Reply::Fired(Some(ids))) => self.fired(step, ids),
             (Call::Edit(id, change), Reply::Edit(EditReply::Edited)) => self.edited(*id, *change),

@@ -58,7 +58,7 @@ const GATES: &[(&str, &str)] = &[
     ("delete", "INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid)"),
     ("report", "SELECT array_agg(c.seq IS NOT NULL"),
     ("report", "WITH new AS MATERIALIZED ("),
-    ("share", "PERFORM {schema}.lock_limits(p_queues);"),
+    ("share", "v_had := {schema}.lock_some(p_queues);"),
     ("share_slots", "IF slots = 0 AND p_want = 0 THEN"),
     ("advance_schedules", "v_now := clock_timestamp();"),
 ];
