@@ -40,7 +40,7 @@ pub(crate) async fn ensure_home(db: &Database, connection: &mut Connection) -> R
         tracing::warn!(
             schema = &*db.schema,
             kept,
-            "database was moved here from another cluster: unfinished jobs are available again"
+            "database was restored, or moved here from another cluster: unfinished jobs are available again"
         );
     }
     Ok(())

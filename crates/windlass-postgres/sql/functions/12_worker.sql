@@ -17,6 +17,32 @@ BEGIN
     END LOOP;
 END $$;
 
+-- first_worker(): beyond it are the ids of workers of the server's present timeline. An asynchronous failover, or a recovery to a point in time, goes back to an earlier number, while processes run on
+-- that have later ones; and an id is never given again, because it is the worker's fencing token. So each timeline has ten million of its own; those from the 200th on share.
+CREATE OR REPLACE FUNCTION {schema}.first_worker() RETURNS integer
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_line bigint;
+BEGIN
+    v_line := ('x' || {schema}.event_timeline())::bit(32)::bigint;
+    RETURN CASE WHEN v_line BETWEEN 1 AND 200 THEN (v_line - 1) * 10000000 ELSE 0 END;
+EXCEPTION WHEN insufficient_privilege OR undefined_function OR feature_not_supported THEN -- a service that does not say
+    RETURN 0;
+END $$;
+
+-- begin_timeline(first): the ids of workers go on from there, where they are not there yet. Those who register side by side do it one after the other.
+CREATE OR REPLACE FUNCTION {schema}.begin_timeline(p_first integer) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_ids regclass := pg_get_serial_sequence('{schema}.worker', 'id');
+BEGIN
+    IF p_first <= coalesce(pg_sequence_last_value(v_ids), 0) THEN RETURN; END IF;
+    PERFORM pg_advisory_xact_lock(hashtext({name} || '.timeline'), 0);
+    IF p_first > coalesce(pg_sequence_last_value(v_ids), 0) THEN PERFORM setval(v_ids, p_first); END IF;
+END $$;
+
 -- register(name, queues, kinds, lease seconds, program, app_version, engine): a new worker; its queues are made when they do not exist. The last three are for people.
 CREATE OR REPLACE FUNCTION {schema}.register(p_name text, p_queues text[], p_kinds text[], p_lease double precision, p_program text DEFAULT NULL,
                                              p_app_version text DEFAULT NULL, p_engine text DEFAULT NULL)
@@ -25,7 +51,7 @@ AS $$
 DECLARE
     v_worker integer;
 BEGIN
-    PERFORM {schema}.make_queues(p_queues);
+    PERFORM {schema}.make_queues(p_queues), {schema}.begin_timeline({schema}.first_worker());
     INSERT INTO {schema}.worker (name, queues, kinds, lease, program, app_version, engine)
         VALUES (p_name, p_queues, p_kinds, make_interval(secs => p_lease), p_program, p_app_version, p_engine) RETURNING id INTO v_worker;
     RETURN v_worker;
@@ -43,20 +69,23 @@ END $$;
 -- heartbeat(worker, open_from, open_lanes, open_seqs, memory_bytes, jobs_per_second): renews the lease; refused once it was taken away. The last two are for people; the rest says which
 -- claims rescue has to look at: those from call open_from on, and these older ones (NULL: as before). The worker
 -- must know that all its other claims are settled. Refused as by fence where the log came here from another cluster: the worker
--- may know of settlements that the dump does not, and rehome has to look at these claims.
+-- may know of settlements that the dump does not, and rehome has to look at these claims. So may one that registered before a failover: what it says of its claims is not
+-- believed any more, and rescue looks at all that it made since the last heartbeat of before.
 CREATE OR REPLACE FUNCTION {schema}.heartbeat(p_worker integer, p_open_from bigint, p_open_lanes integer[], p_open_seqs bigint[],
                                               p_memory_bytes bigint DEFAULT NULL, p_jobs_per_second double precision DEFAULT NULL)
     RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    v_tells boolean := p_open_from IS NOT NULL AND p_worker > {schema}.first_worker();
 BEGIN
     -- One that a later heartbeat has overtaken only makes rescue look at more: what is open now was open then.
     UPDATE {schema}.worker SET heartbeat_at = clock_timestamp(), beat = beat + 1,
             in_touch_since = CASE WHEN clock_timestamp() BETWEEN heartbeat_at AND heartbeat_at + lease / 2 THEN in_touch_since
                                   ELSE clock_timestamp() END,
             memory_bytes = p_memory_bytes, jobs_per_second = p_jobs_per_second,
-            open_from = coalesce(p_open_from, open_from),
-            open_lanes = CASE WHEN p_open_from IS NULL THEN open_lanes ELSE p_open_lanes END,
-            open_seqs = CASE WHEN p_open_from IS NULL THEN open_seqs ELSE p_open_seqs END
+            open_from = CASE WHEN v_tells THEN p_open_from ELSE open_from END,
+            open_lanes = CASE WHEN v_tells THEN p_open_lanes ELSE open_lanes END,
+            open_seqs = CASE WHEN v_tells THEN p_open_seqs ELSE open_seqs END
         WHERE id = p_worker AND ended_at IS NULL AND {schema}.home_state() = 'home';
     IF NOT FOUND THEN
         RAISE 'worker % lost its lease', p_worker USING ERRCODE = 'WL001';

@@ -13,7 +13,7 @@ END $$;
 -- Not inside the table's own file: it must be the migration's top-level transaction that writes the row.
 INSERT INTO {schema}.home (system) SELECT {schema}.system_identifier() WHERE NOT EXISTS (SELECT 1 FROM {schema}.home);
 
--- home_state(): 'home'; 'rewritten': somebody wrote the row of table home anew (pg_repack does), but the log is where it was;
+-- home_state(): 'home'; 'rewritten': somebody wrote the row of table home anew (pg_repack does, and who restores a dump into the cluster that it is of), but positions in the log are true;
 -- 'moved': the log came here from another cluster.
 -- Cost: one row.
 CREATE OR REPLACE FUNCTION {schema}.home_state() RETURNS text
@@ -37,9 +37,20 @@ BEGIN
     END IF;
 END $$;
 
+-- end_restored(): where all was written anew and not table home alone, as by a dump that was restored into the cluster that it is of, its workers end: one that still runs knows of settlements
+-- that the dump does not, and would leave out of its heartbeats the claims that are open again. Returns how many jobs came back; NULL: the rows that the migration wrote beside home stand as they were.
+CREATE OR REPLACE FUNCTION {schema}.end_restored() RETURNS bigint
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF EXISTS (SELECT 1 FROM {schema}.migration m, {schema}.home h WHERE m.xmin = h.xid::xid) THEN RETURN NULL; END IF;
+    PERFORM {schema}.advance_sequences();
+    RETURN (SELECT coalesce(sum(e.rescued), 0) FROM {schema}.worker w CROSS JOIN LATERAL {schema}.end_worker(w.id, false) e WHERE w.ended_at IS NULL);
+END $$;
+
 -- rehome(): after a move into another cluster: every unfinished job becomes available anew, under this
 -- cluster's transaction ids; the history of completed jobs is dropped and all workers must register again.
--- Returns how many jobs were kept. Does nothing (NULL) where nothing was moved.
+-- Returns how many jobs were kept. Does nothing (NULL) where nothing was moved. After a restore into the same cluster: see end_restored.
 -- Invariant: no job is lost and no two have one id. Rows that this cluster's own transactions wrote have an xid from after the
 -- log came here up to their xmin (a subtransaction's is later than xid); nobody has worked on them, because the
 -- fence refuses. Rows that were copied here may have such an xid by chance, so transactions that copied are left out: see copied_by.
@@ -69,8 +80,9 @@ BEGIN
     END LOOP;
     IF {schema}.home_state() = 'home' THEN RETURN NULL; END IF;
     IF {schema}.home_state() = 'rewritten' THEN
+        v_count := {schema}.end_restored();
         UPDATE {schema}.home SET xid = pg_current_xact_id();
-        RETURN NULL;
+        RETURN v_count;
     END IF;
     -- Only now, beyond all who wrote while this waited for its locks.
     v_now := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
@@ -149,9 +161,14 @@ AS $$
     SELECT xmin FROM {schema}.claim GROUP BY 1 UNION SELECT xmin FROM {schema}.settlement GROUP BY 1
 $$;
 
+-- far_beyond(id): a million later, as far as such ids reach.
+CREATE OR REPLACE FUNCTION {schema}.far_beyond(p_id bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE AS $$ SELECT greatest(p_id, 1) + CASE WHEN p_id > 2000000000 THEN 0 ELSE 1000000 END $$;
+
 -- advance_sequences(): beyond every id and number that is stored, because logical replication leaves sequences where they were. Of jobs also those that only
 -- other tables still name: with the id of one another job would be taken for it. What event_seq gave is compared only among rows that rehome drops. Blocks of
--- job ids begin where job_id has its entries.
+-- job ids begin where job_id has its entries. Workers and lanes begin a million later: processes that run on may have ids that were given after the dump was taken, and one that was given again would
+-- be two workers' fencing token.
 -- Cost: a look through job and claim, through enqueue_key and key_room, whose ids stand in arrays, and through unique_key, which has no index by id (3 * 10^6
 -- keys: 0.5 s); rehome reads most of these once more. A probe or a small table for everything else.
 CREATE OR REPLACE FUNCTION {schema}.advance_sequences() RETURNS void
@@ -168,10 +185,10 @@ BEGIN
                         (SELECT max(job_id) FROM {schema}.cancel_request), (SELECT max(job_id) FROM {schema}.key_signal),
                         (SELECT max(b) FROM {schema}.key_room, unnest(begun) AS b)) AS top) AS s;
     PERFORM setval(pg_get_serial_sequence('{schema}.worker', 'id'),
-                   (SELECT greatest(max(i), 1) FROM (SELECT max(id) AS i FROM {schema}.worker UNION ALL SELECT max(worker_id) FROM {schema}.claim
+                   (SELECT {schema}.far_beyond(max(i)) FROM (SELECT max(id) AS i FROM {schema}.worker UNION ALL SELECT max(worker_id) FROM {schema}.claim
                     UNION ALL SELECT max(worker_id) FROM {schema}.attempt_error UNION ALL SELECT max(worker_id) FROM {schema}.job_report UNION ALL SELECT nextval(pg_get_serial_sequence('{schema}.worker', 'id'))) AS x));
     PERFORM setval(pg_get_serial_sequence('{schema}.lane', 'id'),
-                   (SELECT greatest(max(i), 1) FROM (SELECT max(id) AS i FROM {schema}.lane
+                   (SELECT {schema}.far_beyond(max(i)) FROM (SELECT max(id) AS i FROM {schema}.lane
                     UNION ALL SELECT nextval(pg_get_serial_sequence('{schema}.lane', 'id'))) AS x));
     PERFORM setval('{schema}.keyed_lane_seq', (SELECT greatest(1 - min(l.id), nextval('{schema}.keyed_lane_seq')) FROM {schema}.lane l));
     PERFORM setval('{schema}.key_turn_seq', (SELECT greatest(max(i), nextval('{schema}.key_turn_seq')) FROM (

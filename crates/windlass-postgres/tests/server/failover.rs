@@ -1,6 +1,6 @@
 //! What a store remembers must not outlive a failover that loses the commits it was read from.
 
-use crate::cluster::Fixture;
+use crate::{cluster::Fixture, session::Session};
 use std::{sync::Arc, time::Duration};
 use windlass_conformance::steps::{QUEUE, enqueue_jobs, eventually, job, jobs, worker_on};
 use windlass_core::{
@@ -121,4 +121,26 @@ async fn a_claim_that_a_failover_forgot_does_not_stand_for_the_next_of_its_numbe
         let record = seam.job(claim.jobs[0].id).await.expect("look up").expect("is there");
         assert_eq!(record.state, JobState::Completed, "{jobs:?}");
     }
+}
+
+/// A failover that loses a settlement, while the worker that made it runs on: what it says of its claims hides none from its end, and who registers gets the id of nobody who registered in
+/// what was lost.
+#[tokio::test]
+async fn what_a_failover_made_open_again_comes_back_when_its_worker_ends() {
+    let s = Session::fresh().await;
+    let worker = s.register("'{q}'").await;
+    let tell = |from: u32| format!("SELECT windlass.heartbeat({worker}, {from}, '{{}}', '{{}}')");
+    s.run("SELECT windlass.enqueue('k', queue => 'q')").await;
+    s.run(&format!("SELECT windlass.claim({worker}, '{{q}}', '{{1}}', NULL, 3)")).await;
+    s.run(&tell(3)).await;
+    // The settlement of its only job is lost, and the server's eleventh timeline has begun.
+    s.run("CREATE OR REPLACE FUNCTION windlass.event_timeline() RETURNS text LANGUAGE sql STABLE AS $$ SELECT '0000000B' $$").await;
+    s.run(&tell(4)).await;
+    let (new, next) = (s.register("'{q}'").await, s.register("'{q}'").await);
+    assert_eq!((new, next), (100_000_001, 100_000_002));
+    let end = format!("SELECT rescued FROM windlass.end_worker({worker}, false)");
+    assert_eq!(s.value::<Option<i64>>(&end).await, Some(1));
+    s.run(&format!("SELECT windlass.heartbeat({new}, 9, '{{}}', '{{}}')")).await;
+    let told = format!("SELECT open_from FROM windlass.worker WHERE id = {new}");
+    assert_eq!(s.value::<i64>(&told).await, 9, "what a worker of this timeline says is believed");
 }

@@ -1,6 +1,6 @@
 //! A database restored into another cluster: transaction ids start again, nothing unfinished is lost.
 
-use crate::cluster::Fixture;
+use crate::{cluster::Fixture, session::Session};
 use std::{collections::BTreeSet, sync::Arc};
 use tokio_postgres::{Client, error::SqlState};
 use windlass_conformance::steps::{args, enqueue_jobs, eventually, ids, worker_on};
@@ -327,4 +327,34 @@ async fn a_rewritten_table_is_not_a_move() {
     let other = worker_on(&store).await;
     worker.complete_claims(&held).await;
     assert_eq!(other.drain(7).await, all[1..]);
+}
+
+/// A dump restored into the cluster that it is of: what its workers held comes back, though one of them runs on, which has settled that since and says so; and no other gets the id of one
+/// that registered since.
+#[tokio::test]
+async fn a_restore_in_place_takes_back_what_was_held() {
+    let s = Session::fresh().await;
+    let (worker, idle) = (s.register("'{q}'").await, s.register("'{q}'").await);
+    for _ in 0..2 {
+        s.run("SELECT windlass.enqueue('k', queue => 'q')").await;
+    }
+    let claimed = async |worker: i32, call: u32| {
+        let claim = format!(
+            "SELECT count(*) FROM windlass.claim({worker}, '{{q}}', '{{2}}', NULL, {call}) WHERE id IS NOT NULL"
+        );
+        s.value::<i64>(&claim).await
+    };
+    assert_eq!(claimed(worker, 1).await, 2);
+    // All rows are written anew, as of the time of the dump.
+    s.run("UPDATE windlass.home SET one = one; UPDATE windlass.migration SET version = version; UPDATE windlass.worker SET name = name").await;
+    let beat = |worker: i32| format!("SELECT windlass.heartbeat({worker}, 2, '{{}}', '{{}}')");
+    assert_eq!(s.refusal(&beat(worker)).await.0.code(), "WL001");
+    assert_eq!(s.value::<Option<i64>>("SELECT windlass.rehome()").await, Some(2));
+    let new = s.register("'{q}'").await;
+    assert!(new > idle + 1_000, "{new} may be the id of a worker that registered since the dump");
+    for old in [worker, idle] {
+        assert_eq!(s.refusal(&beat(old)).await.0.code(), "WL001", "{old}");
+    }
+    assert_eq!(claimed(new, 1).await, 2);
+    assert_eq!(s.value::<Option<i64>>("SELECT windlass.rehome()").await, None);
 }
