@@ -95,7 +95,12 @@ impl JobReporter {
         }
         change(&mut state.unsent);
         let told = stored.map(|(waiter, stored)| {
-            state.waiting.push(waiter);
+            match (state.unsent.is_empty(), state.is_under_way) {
+                (false, _) => state.waiting.push(waiter),
+                (true, true) => state.sent.push(waiter),
+                // Nothing new was said, and the store has all that was: nobody would tell.
+                (true, false) => drop(waiter.send(Ok(()))),
+            }
             stored
         });
         (!std::mem::replace(&mut state.is_listed, true), told)

@@ -19,6 +19,20 @@ async fn ended(site: &Site, id: &str) -> Value {
     tokio::time::timeout(Duration::from_secs(60), look).await.expect("it ends")
 }
 
+/// It was a panic, answered with 500.
+#[tokio::test]
+async fn a_filter_by_args_that_are_no_text_is_refused() {
+    for site in Site::all().await {
+        for args in [r#""\ud800""#, r#"{"to": "\ud800"}"#, r#"{"\ud800": 1}"#, r#"[{"to": ["\udc00"]}]"#] {
+            let body = format!(r#"{{"action": "cancel", "filter": {{"kind": "a", "args": {args}}}}}"#);
+            let bearer = format!("Bearer {}", site.token(Operator));
+            let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+            let refused = site.send_text("POST", "/api/v1/bulk", &headers, body).await.is(422);
+            assert_eq!(refused["errors"][0]["pointer"], "/filter/args", "{refused}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_is_previewed_and_confirmed_is_done() {
     for site in Site::all().await {

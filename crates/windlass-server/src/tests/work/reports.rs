@@ -6,6 +6,23 @@ fn said(job: &Value, percent: f64, line: &str) -> Value {
     json!({ "receipt": job["receipt"], "percent": percent, "note": "parts", "log": [line] })
 }
 
+/// It was never answered: nobody told that there was nothing to store.
+#[tokio::test]
+async fn a_report_that_says_nothing_is_answered() {
+    for site in Site::all_stores().await {
+        site.enqueue("import", json!({})).await;
+        let worker = site.register(json!({ "queues": { "mail": 1 } })).await;
+        let job = site.jobs(&worker).await.remove(0);
+        let (nothing, nobody) = (json!({ "receipt": job["receipt"] }), json!({ "receipt": "nobody.1" }));
+        let empty = json!({ "receipt": job["receipt"], "log": [], "percent": null });
+        let reports = json!({ "reports": [nothing, empty, nobody, said(&job, 10.0, "one"), nothing] });
+        let ask = site.work("POST", &format!("/{worker}/beat"), reports);
+        let beat = tokio::time::timeout(std::time::Duration::from_secs(60), ask).await.expect("an answer");
+        let reported = &beat.is(200)["reported"];
+        assert_eq!(reported, &json!(["accepted", "accepted", "refused", "accepted", "accepted"]));
+    }
+}
+
 #[tokio::test]
 async fn what_a_worker_says_of_a_job_is_kept_and_the_next_attempt_has_its_checkpoint() {
     for site in Site::all_stores().await {
