@@ -102,11 +102,10 @@ fn which(
 ) -> Result<(Which, Value), Problem> {
     match (filter, ids) {
         (Some(filter), None) => {
-            // Args come as their text: a lone half of a character in it is JSON, and no value that can be shown.
-            let unread = |error: serde_json::Error| wrong_at("/filter/args", error.to_string());
-            let mut said = serde_json::to_value(&filter).map_err(unread)?;
-            let Filter { state, queue, kind, tag, error, args } = filter;
-            let args = args.map(|args| wanted::read_args(args.get())).transpose()?;
+            // First of all: half a character is JSON, and no value that could be said of the filter.
+            let args = filter.args.as_ref().map(|args| wanted::read_args(args.get())).transpose()?;
+            let mut said = json!(filter);
+            let Filter { state, queue, kind, tag, error, .. } = filter;
             let filter = JobFilter { state, queue, kind, tag, error, args, ..JobFilter::default() };
             if filter.is_everything() {
                 let detail =

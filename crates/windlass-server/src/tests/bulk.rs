@@ -23,12 +23,13 @@ async fn ended(site: &Site, id: &str) -> Value {
 #[tokio::test]
 async fn a_filter_by_args_that_are_no_text_is_refused() {
     for site in Site::all().await {
-        for args in [r#""\ud800""#, r#"{"to": "\ud800"}"#, r#"{"\ud800": 1}"#, r#"[{"to": ["\udc00"]}]"#] {
+        for args in [r#""\ud800""#, r#"{"to": "\ud800"}"#, r#"{"\ud800": 1}"#, r#"{"n": 1e999}"#] {
             let body = format!(r#"{{"action": "cancel", "filter": {{"kind": "a", "args": {args}}}}}"#);
             let bearer = format!("Bearer {}", site.token(Operator));
             let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
             let refused = site.send_text("POST", "/api/v1/bulk", &headers, body).await.is(422);
-            assert_eq!(refused["errors"][0]["pointer"], "/filter/args", "{refused}");
+            let detail = refused["detail"].as_str().unwrap();
+            assert!(detail.contains("the filter by args") && detail.contains("at byte"), "{detail}");
         }
     }
 }

@@ -16,10 +16,11 @@ async fn a_report_that_says_nothing_is_answered() {
         let (nothing, nobody) = (json!({ "receipt": job["receipt"] }), json!({ "receipt": "nobody.1" }));
         let empty = json!({ "receipt": job["receipt"], "log": [], "percent": null });
         let reports = json!({ "reports": [nothing, empty, nobody, said(&job, 10.0, "one"), nothing] });
-        let ask = site.work("POST", &format!("/{worker}/beat"), reports);
+        let path = format!("/{worker}/beat");
+        let ask = site.work("POST", &path, reports);
         let beat = tokio::time::timeout(std::time::Duration::from_secs(60), ask).await.expect("an answer");
-        let reported = &beat.is(200)["reported"];
-        assert_eq!(reported, &json!(["accepted", "accepted", "refused", "accepted", "accepted"]));
+        let reported = beat.is(200)["reported"].clone();
+        assert_eq!(reported, json!(["accepted", "accepted", "refused", "accepted", "accepted"]));
     }
 }
 
