@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks'
 import { UnreadableArgs } from './batch_reader.js'
 import { eachOf } from './each_of.js'
 import { WindlassError } from './errors.js'
@@ -18,10 +19,13 @@ export function attempt (job: Job, { job: { schema }, one }: Registered, settle:
   call(job, one!, settle)
 }
 
+/** Where a handler runs: what it enters of an AsyncLocalStorage, a tenant or a request, is not there for the next. */
+function apart (): AsyncResource { return new AsyncResource('windlass.job', { requireManualDestroy: true }) }
+
 function call (job: Job, handler: (args: any, job: Job) => unknown, settle: Settle): void {
   let value
   try {
-    value = handler(job.args, job)
+    value = apart().runInAsyncScope(handler, undefined, job.args, job)
   } catch (error) {
     return settle.failed(job, error)
   }
@@ -35,7 +39,8 @@ export async function attemptMany (jobs: Job[], { job: { schema }, many }: Regis
   const left = jobs.filter((_, nth) => fits[nth])
   if (left.length === 0) return
   try {
-    const values = eachOf(await many!.call([...left]), left.length) // its own array, to take apart
+    const own = [...left] // its own array, to take apart
+    const values = eachOf(await apart().runInAsyncScope(many!.call, undefined, own), left.length)
     left.forEach((job, nth) => {
       const value = values?.[nth]
       if (value instanceof Threw) settle.failed(job, value.error)

@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks'
 import { attempt, attemptMany, type Settle } from './attempt.js'
 import { BatchReader } from './batch_reader.js'
 import { line, ofError, ofValue } from './conclusion.js'
@@ -28,6 +29,8 @@ export class Loop implements Settle {
   #recent: Job[] = []
   #stillness: Stillness | undefined
   readonly #patience: number
+  /** The context in which the worker was started, for all handlers. Who schedules a turn may be one of them, in a context of its own. */
+  readonly #around = new AsyncResource('windlass.worker', { requireManualDestroy: true })
   #scheduled = false
   #over = false
   /** Resolves when the worker ended, and rejects when this loop broke. */
@@ -63,7 +66,7 @@ export class Loop implements Settle {
     this.#scheduled = false
     if (this.#over) return
     try {
-      this.#exchange(this.#native!)
+      this.#around.runInAsyncScope(this.#exchange, this, this.#native!)
     } catch (error) {
       this.#leave()
       this.#break(error)
