@@ -12,6 +12,7 @@ import pytest
 import sqlalchemy
 from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session
+from worked import drain, record
 
 from windlass import App, Context, Job, Unique, errors
 from windlass.drivers import run_sync
@@ -55,6 +56,21 @@ def test_psycopg(shop: App, pay: Job[Any], postgres: str) -> None:
             return await pay.enqueue_in(connection, **ARGS)
 
     assert shop.sync.job(asyncio.run(main())).args == ARGS  # type: ignore[union-attr]
+
+
+def test_a_connection_with_autocommit(shop: App, pay: Job[Any], postgres: str) -> None:
+    """As those of many pools: by itself an enqueue is committed at once, in ``transaction()`` with that."""
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        assert shop.sync.job(pay.enqueue_in_sync(connection, **ARGS)) is not None
+        with connection.transaction(force_rollback=True):
+            lost = pay.enqueue_in_sync(connection, **ARGS)
+        assert shop.sync.job(lost) is None
+        with connection.transaction():
+            kept = pay.enqueue_in_sync(connection, **ARGS)
+            with connection.transaction(force_rollback=True):  # a savepoint
+                gone = pay.enqueue_in_sync(connection, **ARGS)
+            assert shop.sync.job(kept) is None
+        assert shop.sync.job(kept) is not None and shop.sync.job(gone) is None
 
 
 @pytest.mark.parametrize("rows", ["dict_row", "scalar_row", "namedtuple_row"])
@@ -224,6 +240,19 @@ def test_a_job_that_was_taken_away_does_not_complete(shop: App, postgres: str) -
 
     asyncio.run(main())
     assert len(errors) == 1 and "roll back" in str(errors[0])
+
+
+def test_a_transaction_that_could_not_see_a_lost_lease_completes_nothing(shop: App, postgres: str) -> None:
+    @shop.job("old", max_attempts=1)
+    def old(ctx: Context) -> None:
+        with psycopg.connect(postgres) as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            ctx.complete_in_sync(connection)
+
+    id = old.enqueue_sync()
+    asyncio.run(drain(shop))
+    job = record(shop, id)
+    assert job.state == "discarded" and "READ COMMITTED" in job.errors[0]["error"], job
 
 
 def test_what_cannot_join_is_refused_by_name(shop: App, pay: Job[Any], postgres: str, sqlite: App) -> None:

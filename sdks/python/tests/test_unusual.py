@@ -196,3 +196,46 @@ def test_a_run_that_is_cancelled_stops_its_worker(sqlite: App) -> None:
         await asyncio.wait_for(worker.wait(), 60)
 
     asyncio.run(main())
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+    __repr__ = __str__
+
+
+class OfTheBase(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_of_whatever_is_raised_something_is_kept(sqlite: App, is_async: bool) -> None:
+    """Of a message of any length its beginning and no more; also where there is none, and of what is no Exception."""
+
+    def raises(how: str) -> None:
+        if how == "huge":
+            raise ValueError("x" * 3_000_000)
+        if how == "unprintable":
+            raise Unprintable
+        if how == "base":
+            raise OfTheBase("of the base")
+        if how == "circle":
+            error = ValueError("a circle")
+            error.__cause__ = KeyError("b")
+            error.__cause__.__context__ = error
+            raise error
+        if how == "deep":
+            raises(how)
+        raise asyncio.CancelledError("by itself")
+
+    async def raises_async(how: str) -> None:
+        raises(how)
+
+    job = sqlite.job("raises", max_attempts=1)(raises_async if is_async else raises)
+    ids = {how: job.enqueue_sync(how) for how in ("huge", "unprintable", "base", "circle", "deep", "cancelled")}
+    asyncio.run(asyncio.wait_for(drain(sqlite), 60))
+    kept = {how: record(sqlite, id).errors[0]["error"] for how, id in ids.items()}
+    assert len(kept["huge"]) < 20_000
+    says = {"huge": "raises", "unprintable": "Unprintable", "base": "OfTheBase: of the base", "circle": "a circle", "deep": "RecursionError", "cancelled": "ancelled"}
+    assert {how: words in kept[how] for how, words in says.items()} == dict.fromkeys(says, True), kept
