@@ -32,7 +32,7 @@ from .signals import signalled
 from .threads import InThread, Left, in_thread
 
 if TYPE_CHECKING:
-    from .app import App
+    from ._program import Program
     from .job import Job
 
 _MOST_THREADS = 32
@@ -52,7 +52,7 @@ class Worker:
 
     def __init__(
         self,
-        app: App,
+        app: Program,
         queues: Mapping[str, int] | None = None,
         *,
         threads: int | None = None,
