@@ -181,7 +181,7 @@ onSqlite('a job that is not there cannot be waited for', async ({ windlass }) =>
 test('an error of the native part has the class of its code, and says how to migrate without the binary', () => {
   const failed = (code: string, message: string) => () => direct(() => { throw new Error(JSON.stringify({ code, message })) })
   assert.throws(failed('schema_missing', 'there is none; run `windlass migrate`, or check ?schema='),
-    { name: 'SchemaMismatch', message: 'there is none; run `npx windlass migrate` or `await windlass.migrate()`, or check ?schema=' })
+    { name: 'SchemaMismatch', message: 'there is none; run `npx windlass --store URL migrate` or `await windlass.migrate()`, or check ?schema=' })
   assert.throws(failed('invalid_name', 'a b'), InvalidName)
   assert.throws(failed('permission_denied', 'no'), PermissionDenied)
   assert.throws(failed('storage_full', 'full'), (error: StorageFull) => error instanceof StorageFull && error.retryable)

@@ -7,7 +7,7 @@ import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import postgresJs from 'postgres'
 import { DataSource } from 'typeorm'
-import { defineJob, fromDrizzle, fromKnex, fromKysely, fromPrisma, InvalidArgs, LeaseLost, UniqueConflict, type Executor } from 'windlass'
+import { defineJob, fromDrizzle, fromKnex, fromKysely, fromPrisma, InvalidArgs, LeaseLost, UniqueConflict, Windlass, type Executor } from 'windlass'
 import { enqueueManySql, enqueueSql } from 'windlass/sql'
 import { z } from 'zod'
 import { ended, onPostgres, postgres, Signal, started } from './support.js'
@@ -133,6 +133,15 @@ onPostgres('a job that was taken away cannot be completed, and its effects are r
   gone.fire()
   assert.ok(await outcome.promise instanceof LeaseLost)
   assert.equal((await windlass.jobs({ queue: 'mail' })).jobs.length, 0)
+})
+
+onPostgres('a database without Windlass says what to do', async (_, t) => {
+  const db = pool(t)
+  const statement = enqueueSql(mail, { to: 'a' }, { schema: 'not_there' })
+  await assert.rejects(db.query(...statement), { code: '3F000' })
+  const elsewhere = new Windlass(`${server}?schema=not_there`)
+  t.after(() => elsewhere.close())
+  await assert.rejects(elsewhere.enqueueIn(db, mail, { to: 'a' }), { name: 'SchemaMismatch', message: /not installed in the database of this connection; .* `npx windlass --store URL migrate`/ })
 })
 
 onPostgres('completeIn refuses transactions that could not see a lost lease', async ({ windlass }, t) => {

@@ -132,7 +132,7 @@ function fromNative (error: unknown): unknown {
   if (error instanceof WindlassError || !(error instanceof Error)) return error
   try {
     const { code, message } = JSON.parse(error.message) as { code: ErrorCode, message: string }
-    return errorOf(code, message.replace('run `windlass migrate`', 'run `npx windlass migrate` or `await windlass.migrate()`'))
+    return errorOf(code, message.replace('run `windlass migrate`', 'run `npx windlass --store URL migrate` or `await windlass.migrate()`'))
   } catch {
     return new WindlassError('internal', `a defect in Windlass, please report it: ${error.message}`, { cause: error })
   }

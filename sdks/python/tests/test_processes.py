@@ -66,7 +66,7 @@ def test_the_command_works_until_it_is_told_to_stop(folder: Path) -> None:
     worker.send_signal(signal.SIGINT)  # the second hands it back at once
     out, err = worker.communicate(timeout=LONG)
     assert worker.returncode == 0, err
-    assert "Traceback" not in err, err
+    assert "Traceback" not in err and "works default=5; kinds: quick, slow, stuck" in err, err
     job = app.sync.job(slow)
     assert job is not None and (job.state, job.attempt) == ("available", 0)
 
@@ -94,6 +94,8 @@ def enqueue(app: App, kind: str) -> int:
 def test_the_command_names_what_is_wrong(folder: Path) -> None:
     for args, code, says in [
         (("worker", "nowhere:app"), 1, "there is no module 'nowhere'"),
+        (("worker", "./shop/jobs.py"), 1, "is a file; name the module as an import does: windlass worker shop.jobs:app"),
+        (("worker", "jobs.py:other"), 1, "windlass worker jobs:other"),
         (("worker", "jobs:nothing"), 1, "is no windlass.App; it has jobs:app"),
         (("worker", "jobs:app", "--queue", "mail"), 2, "write it as mail=50"),
         (("worker", "jobs:app", "--threads", "0"), 2, "threads must be at least 1"),

@@ -332,6 +332,20 @@ class Refusing:
 Refusing.__module__ = "psycopg"
 
 
+def test_a_database_without_windlass_says_what_to_do(postgres: str) -> None:
+    app = App(postgres)
+
+    @app.job("a")
+    def job() -> None: ...
+
+    with psycopg.connect(postgres) as connection, pytest.raises(errors.SchemaMissing) as error:
+        job.enqueue_in_sync(connection)
+    assert "is not installed in the database of this connection; run `windlass --store URL migrate` or app.sync.migrate()" in str(error.value)
+    with pytest.raises(errors.SchemaMissing, match="run `windlass --store URL migrate` or app.sync.migrate()"):
+        job.enqueue_sync()
+    app.close()
+
+
 @pytest.mark.parametrize(
     ("sqlstate", "error", "text"),
     [

@@ -8,6 +8,7 @@ export type { EnqueueSqlOptions }
 /** The codes of errors that Windlass's SQL functions raise. */
 const CODES: Record<string, ErrorCode> = {
   WL001: 'lease_lost', WL002: 'invalid_name', WL003: 'invalid_option', WL004: 'invalid_args', WL006: 'invalid_option', WL007: 'unique_conflict',
+  '3F000': 'schema_missing',
 }
 
 /** Enqueues jobs by somebody's driver; their ids. */
@@ -31,7 +32,8 @@ function translated (cause: unknown): unknown {
   // Libraries wrap the error of the driver, each in its own way.
   for (let error = cause as any, depth = 0; error && depth < 4; error = error.cause ?? error.driverError, depth++) {
     const code = CODES[error.code] ?? CODES[error.meta?.code]
-    if (code) return errorOf(code, error.meta?.message ?? error.message, { cause })
+    const hint = code === 'schema_missing' ? ': Windlass is not installed in the database of this connection; `await windlass.migrate()` does it, or `npx windlass --store URL migrate`' : ''
+    if (code) return errorOf(code, (error.meta?.message ?? error.message) + hint, { cause })
   }
   return cause
 }

@@ -38,6 +38,7 @@ def _worker(args: list[str]) -> int:
             queues, threads=options.threads, processes=options.processes, name=options.name, timeout=options.timeout, lease=options.lease,
             grace_period=options.grace_period, program=options.app, app_version=options.app_version,
         )  # fmt: skip
+        logging.getLogger("windlass").info("works %s; kinds: %s", ", ".join(f"{name}={jobs}" for name, jobs in worker._queues.items()), ", ".join(app.jobs) or "any")
         asyncio.run(worker.run())
     except WindlassError as error:
         print(f"error: {error} [{error.code}]", file=sys.stderr)
@@ -85,6 +86,9 @@ def queue_option(text: str) -> tuple[str, int]:
 def load(name: str) -> App:
     """The app of ``module:attribute``; the attribute is ``app`` where none is named."""
     module, _, attribute = name.partition(":")
+    if module.endswith(".py") or "/" in module:
+        dotted = module.removesuffix(".py").removeprefix("./").replace("/", ".")
+        raise SystemExit(f"error: {module!r} is a file; name the module as an import does: windlass worker {dotted}:{attribute or 'app'}")
     sys.path.insert(0, os.getcwd())
     try:
         loaded = importlib.import_module(module)

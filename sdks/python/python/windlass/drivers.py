@@ -15,7 +15,7 @@ from .errors import InvalidOption, WindlassError, error_of
 # The codes of errors that Windlass's SQL functions raise.
 _CODES = {
     "WL001": "lease_lost", "WL002": "invalid_name", "WL003": "invalid_option", "WL004": "invalid_args", "WL006": "invalid_option",
-    "WL007": "unique_conflict",
+    "WL007": "unique_conflict", "3F000": "schema_missing",
 }  # fmt: skip
 _PLACEHOLDER = re.compile(r"\$(\d+)")
 _KNOWN = "psycopg 3, asyncpg, SQLAlchemy (its Session, Connection and their async forms) and Django's connections"
@@ -85,6 +85,8 @@ def _refused(error: BaseException) -> WindlassError | None:
         code = _CODES.get(getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None) or "")
         if code is not None:
             text = str(cause).partition("\n")[0]
+            if code == "schema_missing":
+                return error_of(code, f"{text}: Windlass is not installed in the database of this connection; run `windlass migrate`")
             lost = ": the job was taken from this worker, or is settled already; roll back"
             return error_of(code, text + lost if code == "lease_lost" else text)
     return None

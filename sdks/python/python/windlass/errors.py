@@ -63,7 +63,7 @@ class LeaseLost(WindlassError):
 
 
 class SchemaMissing(WindlassError):
-    """The store is not migrated yet: run ``windlass migrate``."""
+    """The store is not migrated yet: run ``windlass --store URL migrate``."""
 
     code = "schema_missing"
 
@@ -75,7 +75,7 @@ class SchemaTooNew(WindlassError):
 
 
 class SchemaTooOld(WindlassError):
-    """The store has yet to be migrated for this: run ``windlass migrate``."""
+    """The store has yet to be migrated for this: run ``windlass --store URL migrate``."""
 
     code = "schema_too_old"
 
@@ -123,8 +123,12 @@ _CLASSES: dict[str, type[WindlassError]] = {
 }  # fmt: skip
 
 
+# By itself the command would migrate the store of the environment, or a file of its own.
+_MIGRATE = "run `windlass --store URL migrate` or app.sync.migrate()"
+
+
 def error_of(code: str, message: str, *, retryable: bool = False, ambiguous: bool = False) -> WindlassError:
     """The error of a code; the native module raises what this makes."""
-    error = _CLASSES.get(code, InternalError)(message)
+    error = _CLASSES.get(code, InternalError)(message.replace("run `windlass migrate`", _MIGRATE))
     error.code, error.retryable, error.ambiguous = code, retryable, ambiguous
     return error
