@@ -62,9 +62,11 @@ impl Forwarder {
 
 async fn forward(mut client: TcpStream, to: &str, mut stranded: watch::Receiver<bool>) {
     let Ok(mut server) = TcpStream::connect(to).await else { return };
+    // First whether it is stranded: of a request that comes then nothing is passed on, whatever else is ready.
     tokio::select! {
-        _ = copy_bidirectional(&mut client, &mut server) => return,
+        biased;
         _ = stranded.changed() => {}
+        _ = copy_bidirectional(&mut client, &mut server) => return,
     }
     if !*stranded.borrow() {
         return;
