@@ -1,7 +1,7 @@
 use crate::{Failure, retry_policy::written};
 use serde::{Deserialize, Deserializer};
 use std::time::Duration;
-use windlass::{Error, ErrorKind, RetryPolicy, Settling, WorkerBuilder, lend::Lender};
+use windlass::{Error, ErrorKind, Program, RetryPolicy, Settling, WorkerBuilder, lend::Lender};
 
 /// What a worker works. As JSON: its fields, and times with the suffix `_ms`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -116,14 +116,12 @@ impl WorkerSpec {
     fn says(&self, builder: WorkerBuilder) -> WorkerBuilder {
         builder.configure(|config| {
             let language = self.language.as_ref().map(|name| format!("{name} {}", env!("CARGO_PKG_VERSION")));
-            let of = [self.program.clone(), self.app_version.clone(), language];
-            let program = &mut config.program;
-            let known = [&mut program.name, &mut program.app_version, &mut program.engine];
-            known
-                .into_iter()
-                .zip(of)
-                .filter(|(_, said)| said.is_some())
-                .for_each(|(known, said)| *known = said);
+            let known = std::mem::take(&mut config.program);
+            config.program = Program {
+                name: self.program.clone().or(known.name),
+                app_version: self.app_version.clone().or(known.app_version),
+                engine: language.or(known.engine),
+            };
         })
     }
 

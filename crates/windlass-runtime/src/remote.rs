@@ -219,10 +219,8 @@ impl RemoteWorker {
         }
         let asked_at = Instant::now();
         if !self.lock().is_fresh(Self::FRESH) {
-            let heartbeat = {
-                let load = self.load().now();
-                self.fenced(self.store.heartbeat_with(self.worker, load).await)?
-            };
+            let load = self.load().now();
+            let heartbeat = self.fenced(self.store.heartbeat_with(self.worker, load).await)?;
             self.lock().renewed(asked_at, &heartbeat);
             self.limits_told(&heartbeat.limited);
         }

@@ -67,7 +67,7 @@ END $$;
 -- `passed` how many of its claim are before, with it. At most `limit` rows and one more, each with its place among the changes and, in all of them alike, where the
 -- changes that were looked at ended; without anything one row with nothing but that.
 -- cursor: behind this row, beginning with `head`. lacks: jobs of the same change follow, or are gone. hidden: this is nothing that happened, such as a job that the claim stepped over.
--- Cost: 2.5 us for a completion, of a claim settled in parts too; a probe for each job that was settled by itself.
+-- Cost: as docs/design/benchmarks.md says of events; some probes for each job that was settled by itself.
 CREATE OR REPLACE FUNCTION {schema}.happened(
     p_head text, p_from pg_snapshot, p_to pg_snapshot, p_pos xid8, p_n bigint, p_xid xid8, p_id bigint, p_passed bigint, p_limit integer,
     p_queues text[], p_types text[])
@@ -114,7 +114,7 @@ BEGIN
                   SELECT o.lane_id, o.seq, NULL, o.low_id, NULL, NULL, o.high_id, false FROM others o) AS x
             WINDOW before AS (PARTITION BY x.lane_id, x.seq ORDER BY x.id, x.is_job ROWS UNBOUNDED PRECEDING)) AS x
         WHERE x.is_job
-    ), whole AS (
+    ), counted AS (
         SELECT s.lane_id, s.seq, (SELECT k.job_count FROM {schema}.claim k WHERE k.lane_id = s.lane_id AND k.seq = s.seq AND k.job_count > 0) AS jobs, n.found
         FROM in_parts s LEFT JOIN (SELECT m.lane_id, m.seq, count(*) AS found FROM members m GROUP BY 1, 2) AS n ON n.lane_id = s.lane_id AND n.seq = s.seq
     ), started AS (
@@ -175,7 +175,7 @@ BEGIN
            p.job_id, p.event, p.at, coalesce(p.queue, ''), p.kind, p.attempt, p.worker_id, p.reason, p.hidden, coalesce(p.found <> p.jobs, false), p.nth,
            p_head || 'w/' || l.pos || '/' || l.n || '/-/-/0', coalesce(l.cut, false), l.lost
     FROM (SELECT t.pos, t.n, t.cut, EXISTS (
-              SELECT 1 FROM whole w WHERE CASE WHEN w.jobs = w.found THEN false ELSE w.jobs IS NULL OR NOT {schema}.rest_is_there(w.lane_id, w.seq, w.jobs, p_from) END) AS lost
+              SELECT 1 FROM counted w WHERE CASE WHEN w.jobs = w.found THEN false ELSE w.jobs IS NULL OR NOT {schema}.rest_is_there(w.lane_id, w.seq, w.jobs, p_from) END) AS lost
           FROM (SELECT 1) AS one LEFT JOIN (SELECT t.pos, t.n, t.cut FROM taken t ORDER BY t.pos DESC, t.n DESC LIMIT 1) AS t ON true) AS l
     LEFT JOIN page p ON true;
 END $$;
