@@ -143,6 +143,57 @@ pub async fn each_cursor_is_a_place_to_go_on(fixture: &dyn Fixture) {
     }
 }
 
+/// Jobs that were enqueued for later together are told of one by one, from any cursor among them and by any filter.
+pub async fn jobs_for_later_are_told_one_by_one(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let begin = now(&store).await;
+    let new = |n: usize| {
+        let (kind, queue) = if n < 30 { ("a", "x") } else { (["a", "b"][n % 2], ["x", "y"][n / 5 % 2]) };
+        let job = NewJob::new(kind, args(n)).with_queue(queue);
+        if n < 50 || n.is_multiple_of(3) { job.with_delay(LATER) } else { job }
+    };
+    let ids = store.enqueue(&(0..60).map(new).collect::<Vec<_>>()).await.expect("enqueue");
+    store.cancel(&ids[..2]).await.expect("cancel");
+    let all = read(&store, &mut begin.clone(), 1_000).await;
+    let enqueued: Vec<_> =
+        all.iter().filter(|event| event.event == Enqueued).map(|event| event.job).collect();
+    let sorted = |mut ids: Vec<JobId>| {
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(sorted(enqueued), sorted(ids.clone()));
+    assert_eq!(stories(&all)[&ids[1]], [Enqueued, Cancelled]);
+    let names =
+        |events: &[JobEvent]| -> Vec<_> { events.iter().map(|event| (event.job, event.event)).collect() };
+    for limit in [1, 7, 29, 30, 31] {
+        assert_eq!(names(&read(&store, &mut begin.clone(), limit).await), names(&all), "by {limit}");
+    }
+    for (n, event) in all.iter().enumerate().step_by(7) {
+        assert_eq!(
+            names(&read(&store, &mut event.cursor.clone(), 4).await),
+            names(&all[n + 1..]),
+            "behind {n}"
+        );
+    }
+    let mut request = EventRequest {
+        queues: vec!["y".into()],
+        kinds: vec!["b".into()],
+        limit: 4,
+        ..EventRequest::after(begin)
+    };
+    let mut told = Vec::new();
+    loop {
+        let page = store.events(&request).await.expect("read");
+        told.extend(page.events.iter().map(|event| event.job));
+        request.cursor = page.next;
+        if !page.more {
+            break;
+        }
+    }
+    let expected = (30..60).filter(|n| n % 2 == 1 && n / 5 % 2 == 1).map(|n| ids[n]).collect();
+    assert_eq!(sorted(told), sorted(expected));
+}
+
 /// `start` is before all that is kept, `now` behind it.
 pub async fn start_and_now(fixture: &dyn Fixture) {
     let store = fixture.open().await;

@@ -95,7 +95,7 @@ macro_rules! suite {
                 claims_race;
             costs: a_job_gets_all_it_costs_or_nothing, it_says_when_there_is_enough, no_window_costs_too_much, a_dear_job_is_not_overtaken,
                 who_asked_first_goes_first, a_place_lapses, what_is_too_dear_takes_the_whole_window;
-            events: each_event_is_told, rescues_and_returns_are_told, each_cursor_is_a_place_to_go_on, start_and_now,
+            events: each_event_is_told, rescues_and_returns_are_told, each_cursor_is_a_place_to_go_on, jobs_for_later_are_told_one_by_one, start_and_now,
                 filters_leave_out, nonsense_is_refused, a_removed_history_is_refused, whatever_happens_is_told_once,
                 a_crowd_is_told_of, what_outlives_the_others_of_its_claim_is_told;
             retention: rules_are_kept, nonsense_changes_nothing, the_last_are_kept_by_count, each_queue_by_its_own_age, whatever_is_removed_by_hand_counts_no_more,

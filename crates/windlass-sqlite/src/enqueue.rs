@@ -35,6 +35,22 @@ struct Packed {
     attributes: Option<Box<Attributes>>,
 }
 
+/// Jobs with consecutive ids that wait for their time.
+struct Waits {
+    first: i64,
+    last: i64,
+    /// Of all of them, as of each.
+    lane: usize,
+    kind: usize,
+}
+
+impl Waits {
+    /// Whether this job is the next of them.
+    fn goes_on(&self, id: i64, job: &Packed) -> bool {
+        id == self.last + 1 && (self.lane, self.kind) == (job.lane, job.kind)
+    }
+}
+
 impl Packed {
     /// The attributes as the store keeps them, when it is `now`.
     fn stored_attributes(&self, now: Micros) -> Option<String> {
@@ -81,6 +97,7 @@ impl Batch {
             append.raw_bind_parameter(6, None::<&str>)?;
         }
         let mut appended = vec![0_i64; lanes.len()];
+        let mut waits: Option<Waits> = None;
         for job in &self.jobs {
             let args = &self.args[args_start..job.args_end];
             args_start = job.args_end;
@@ -88,6 +105,13 @@ impl Batch {
             ids.push(JobId(id));
             if let Some(at) = due(job.when, tx.now) {
                 self.wait(tx, lanes[job.lane], id, at, job, args)?;
+                match &mut waits {
+                    Some(waits) if waits.goes_on(id, job) => waits.last = id,
+                    _ => {
+                        let next = Waits { first: id, last: id, lane: job.lane, kind: job.kind };
+                        self.note(tx, &lanes, waits.replace(next).as_ref())?;
+                    }
+                }
                 continue;
             }
             // Bindings stay from row to row; most rows of a batch differ in two of them only.
@@ -104,6 +128,7 @@ impl Batch {
             append.raw_execute()?;
             appended[job.lane] += 1;
         }
+        self.note(tx, &lanes, waits.as_ref())?;
         for (lane, appended) in lanes.into_iter().zip(appended).filter(|(_, appended)| *appended > 0) {
             tx.count(lane, Count::Available, appended);
         }
@@ -122,9 +147,13 @@ impl Batch {
         let kind = &self.kinds[job.kind];
         let row = params![id, lane, at, kind, args, job.max_attempts, tx.now, job.stored_attributes(tx.now)];
         tx.conn.prepare_cached(WAIT)?.execute(row)?;
-        tx.note_scheduled(id, tx.now, lane, kind)?;
         tx.count(lane, Count::Scheduled, 1);
         Ok(())
+    }
+
+    fn note(&self, tx: &Tx<'_>, lanes: &[i32], waits: Option<&Waits>) -> Outcome<()> {
+        let Some(&Waits { first, last, lane, kind }) = waits else { return Ok(()) };
+        tx.note_scheduled(first, last, lanes[lane], &self.kinds[kind])
     }
 }
 

@@ -20,8 +20,8 @@ const HEAD: &str = "SELECT log, kept_n, kept_sequence, (SELECT next_sequence - 1
     (SELECT coalesce(max(n), 0) FROM happened) FROM event_log";
 const LANES: &str = "SELECT lane.id, queue.name FROM lane JOIN queue ON queue.id = lane.queue";
 const APPENDED: &str = "SELECT pos, enqueued_at, kind FROM job WHERE pos BETWEEN ?1 AND ?2 AND id IS NULL";
-const ELSEWHERE: &str =
-    "SELECT sequence, at, lane, kind FROM enqueued_elsewhere WHERE sequence BETWEEN ?1 AND ?2";
+const ELSEWHERE: &str = "SELECT first, last, at, lane, kind FROM enqueued_range
+    WHERE first BETWEEN coalesce((SELECT max(first) FROM enqueued_range WHERE first <= ?1), ?1) AND ?2";
 const HAPPENED: &str =
     "SELECT n, mark, at, what, claim, first, last, worker, lane, kind, attempt, reason FROM happened
     WHERE n > ?1 ORDER BY n LIMIT ?2";
@@ -212,8 +212,10 @@ impl<'a> Reading<'a> {
         let mut elsewhere = self.conn.prepare_cached(ELSEWHERE)?;
         let mut rows = elsewhere.query([from, known])?;
         while let Some(row) = rows.next()? {
-            let (sequence, at, lane) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            found.push(Appended { sequence, at, lane, kind: row.get(3)? });
+            let (first, last): (i64, i64) = (row.get(0)?, row.get(1)?);
+            let (at, lane, kind) = (row.get(2)?, row.get(3)?, row.get::<_, String>(4)?);
+            let jobs = first.max(from)..=last.min(known);
+            found.extend(jobs.map(|sequence| Appended { sequence, at, lane, kind: kind.clone() }));
         }
         found.sort_unstable_by_key(|job| job.sequence);
         Ok(found.into())

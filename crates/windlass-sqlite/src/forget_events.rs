@@ -12,13 +12,13 @@ const FORGET: &str = "UPDATE event_log SET kept_n = max(kept_n, ?1), kept_sequen
 const OLD: &str = "SELECT coalesce(max(n), 0) FROM (SELECT n, max(at) OVER (ORDER BY n) AS latest
     FROM (SELECT n, at FROM happened ORDER BY n LIMIT ?2)) WHERE latest <= ?1";
 const OLD_ENQUEUED: &str =
-    "SELECT coalesce(max(sequence), 0) FROM (SELECT sequence, max(at) OVER (ORDER BY sequence) AS latest
-    FROM (SELECT sequence, at FROM enqueued_elsewhere ORDER BY sequence LIMIT ?2)) WHERE latest <= ?1";
+    "SELECT coalesce(max(last), 0) FROM (SELECT last, max(at) OVER (ORDER BY last) AS latest
+    FROM (SELECT last, at FROM enqueued_range ORDER BY first LIMIT ?2)) WHERE latest <= ?1";
 const REMOVE: [&str; 3] = [
     "DELETE FROM happened WHERE n IN (SELECT n FROM happened WHERE n <= (SELECT kept_n FROM event_log)
         AND n <= (SELECT n FROM counter_fold) AND n < (SELECT max(n) FROM happened) ORDER BY n LIMIT ?1)",
-    "DELETE FROM enqueued_elsewhere WHERE sequence IN (SELECT sequence FROM enqueued_elsewhere
-        WHERE sequence <= (SELECT kept_sequence FROM event_log) ORDER BY sequence LIMIT ?1)",
+    "DELETE FROM enqueued_range WHERE first IN (SELECT first FROM enqueued_range
+        WHERE last <= (SELECT kept_sequence FROM event_log) ORDER BY first LIMIT ?1)",
     "DELETE FROM started_elsewhere WHERE (n, pos) IN (SELECT n, pos FROM started_elsewhere
         WHERE n <= (SELECT kept_n FROM event_log) ORDER BY n LIMIT ?1)",
 ];

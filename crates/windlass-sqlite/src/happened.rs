@@ -1,6 +1,6 @@
 //! Notes what happens to jobs, in the transaction in which it does. Enqueues are not noted: the log tells of them.
 
-use crate::{clock::Micros, error::Outcome, tx::Tx};
+use crate::{error::Outcome, tx::Tx};
 use rusqlite::params;
 use windlass_core::EventType;
 
@@ -16,9 +16,9 @@ const OF_WAITING: &str = "INSERT INTO happened (mark, at, what, first, lane, kin
     SELECT ?1, ?2, ?3, id, lane, kind, attempt, ?4 FROM waiting WHERE id = ?5";
 const OF_DEAD: &str = "INSERT INTO happened (mark, at, what, first, lane, kind, attempt)
     SELECT ?1, ?2, ?3, id, lane, kind, attempt FROM dead WHERE id = ?4";
-const ENQUEUED: &str = "INSERT OR IGNORE INTO enqueued_elsewhere (sequence, at, lane, kind)
-    SELECT pos & 35184372088831, enqueued_at, pos >> 45, kind FROM job WHERE pos = ?1 AND id IS NULL";
-const WAITS: &str = "INSERT INTO enqueued_elsewhere (sequence, at, lane, kind) VALUES (?1, ?2, ?3, ?4)";
+const ENQUEUED: &str = "INSERT OR IGNORE INTO enqueued_range (first, last, at, lane, kind)
+    SELECT pos & 35184372088831, pos & 35184372088831, enqueued_at, pos >> 45, kind FROM job WHERE pos = ?1 AND id IS NULL";
+const WAIT: &str = "INSERT INTO enqueued_range (first, last, at, lane, kind) VALUES (?1, ?2, ?3, ?4, ?5)";
 const STARTED: &str = "INSERT OR IGNORE INTO started_elsewhere (n, pos, job, kind, attempt)
     SELECT c.started, j.pos, coalesce(j.id, j.pos & 35184372088831), j.kind, j.attempt FROM job j
     CROSS JOIN (SELECT started, hi FROM claim WHERE lo <= ?1 ORDER BY lo DESC LIMIT 1) c
@@ -78,9 +78,9 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// A job was enqueued for later, so that the log does not tell of it.
-    pub(crate) fn note_scheduled(&self, id: i64, at: Micros, lane: i32, kind: &str) -> Outcome<()> {
-        self.conn.prepare_cached(WAITS)?.execute(params![id, at, lane, kind])?;
+    /// Jobs `first` to `last` were enqueued for later, so that the log does not tell of them.
+    pub(crate) fn note_scheduled(&self, first: i64, last: i64, lane: i32, kind: &str) -> Outcome<()> {
+        self.conn.prepare_cached(WAIT)?.execute(params![first, last, self.now, lane, kind])?;
         Ok(())
     }
 }

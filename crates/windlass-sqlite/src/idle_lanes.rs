@@ -30,7 +30,7 @@ const LANES: &str = "SELECT id, queue, idle_since, coalesce(idle_n, 0), coalesce
 const IDLE: &str = "UPDATE lane SET idle_since = ?2, idle_n = (SELECT coalesce(max(n), 0) FROM happened),
     idle_sequence = ?3 WHERE id = ?1";
 const TOLD: &str = "SELECT min(kept_n, (SELECT n FROM counter_fold)),
-    coalesce((SELECT min(sequence) FROM enqueued_elsewhere WHERE sequence > kept_sequence), ?1) FROM event_log";
+    coalesce((SELECT min(first) FROM enqueued_range WHERE first > kept_sequence), ?1) FROM event_log";
 // The counts say so, and it costs little to make sure. A lane of a keyed queue stays with the limits of its keys.
 const IS_NAMED: &str = "SELECT EXISTS (SELECT 1 FROM job WHERE pos BETWEEN ?2 AND ?3)
     OR EXISTS (SELECT 1 FROM claim WHERE lo BETWEEN ?2 AND ?3)

@@ -3,8 +3,8 @@
 use crate::{error::Outcome, keyed::KeyedLane, position, tx::Tx};
 use rusqlite::params;
 
-const TELL: &str = "INSERT OR IGNORE INTO enqueued_elsewhere (sequence, at, lane, kind)
-    SELECT job.pos & 35184372088831, job.enqueued_at, job.pos >> 45, job.kind
+const TELL: &str = "INSERT OR IGNORE INTO enqueued_range (first, last, at, lane, kind)
+    SELECT job.pos & 35184372088831, job.pos & 35184372088831, job.enqueued_at, job.pos >> 45, job.kind
     FROM json_each(?1) p CROSS JOIN job ON job.pos = p.value WHERE job.id IS NULL";
 const MOVE: &str = "UPDATE job SET pos = ?2 + p.key, id = coalesce(job.id, job.pos & 35184372088831)
     FROM json_each(?1) p WHERE job.pos = p.value";

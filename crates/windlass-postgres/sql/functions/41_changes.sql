@@ -160,7 +160,8 @@ BEGIN
                    NULL::text AS event, NULL::text AS kind, NULL::text AS reason
                 FROM {schema}.new_claims(p_from, p_to, p_pos, p_n, p_most) c WHERE p_started AND v_xid = '0' AND (c.pos, c.n) >= (p_pos, p_n)
             UNION ALL
-            SELECT 3, e.event_pos, e.event_n, e.event_xid, e.lane_id, NULL, e.worker_id, e.at, 1, NULL, NULL, e.job_id, e.attempt, e.event, e.kind, e.reason
+            SELECT 3, e.event_pos, e.event_n, e.event_xid, e.lane_id, NULL, e.worker_id, e.at, (coalesce(e.last_id, e.job_id) - e.job_id + 1)::integer, NULL, e.last_id, e.job_id,
+                   e.attempt, e.event, e.kind, e.reason
                 FROM {schema}.new_events(p_from, p_to, p_pos, p_n, p_most) e WHERE v_xid = '0'
             UNION ALL
             SELECT 2, (s.xid::text::bigint + v_last)::text::xid8, s.n, s.xid, s.lane_id, s.seq, s.worker_id, s.at, s.jobs, s.low, s.high, NULL, NULL, NULL, NULL, NULL

@@ -165,7 +165,13 @@ BEGIN
                 FROM completed c WHERE p_xid IS NULL OR (c.pos, c.n, c.member_xid, c.member) > (p_pos, p_n, p_xid, p_id)
             UNION ALL
             SELECT t.pos, t.n, NULL, t.job_id, t.event, t.at, t.queue, t.kind, t.attempt, t.worker_id, t.reason, t.nth, NULL, 0, false
-                FROM taken t WHERE t.source = 3 AND t.wanted AND (p_types IS NULL OR t.event = ANY (p_types))) AS x
+                FROM taken t WHERE t.source = 3 AND t.high IS NULL AND t.wanted AND (p_types IS NULL OR t.event = ANY (p_types))
+            UNION ALL
+            -- A place among the jobs of one row needs a transaction, as one among the jobs of a claim.
+            SELECT r.pos, r.n, r.xid, j.id, r.event, r.at, r.queue, r.kind, r.attempt, r.worker_id, r.reason, r.nth, NULL, 0, false
+                FROM (SELECT t.*, CASE WHEN t.goes_on THEN p_id + 1 ELSE t.job_id END AS first FROM taken t
+                      WHERE t.source = 3 AND t.high IS NOT NULL AND t.wanted AND (p_types IS NULL OR t.event = ANY (p_types))) AS r
+                CROSS JOIN LATERAL generate_series(r.first, least(r.high, r.first + p_limit)) AS j(id)) AS x
         -- One more, because of a claim all of whose jobs were told of there is a row without a job, first.
         ORDER BY x.pos, x.n, x.job_xid, x.job_id LIMIT p_limit + 1
     )

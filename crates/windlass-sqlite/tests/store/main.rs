@@ -6,6 +6,7 @@ mod conformance;
 mod control;
 mod crashes;
 mod durable;
+mod events_older;
 mod fencing;
 mod files;
 mod fixture;
