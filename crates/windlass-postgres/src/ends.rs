@@ -49,14 +49,10 @@ impl Ends for PostgresEnds {
     }
 }
 
-/// Cost: find_job for each, and a record (job_record) for each that has ended.
+/// Cost: ended_jobs.
 pub(crate) async fn ended(db: &Database, ids: &[JobId]) -> Result<Ended> {
     let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
-    let sql = db.sql(
-        "SELECT r.*, u.id FROM unnest($1) AS u(id) CROSS JOIN LATERAL {schema}.find_job(u.id) f
-         LEFT JOIN LATERAL {schema}.job_record(u.id) r ON true
-         WHERE f.place IS NULL OR f.place = 'dead' OR f.settled_at IS NOT NULL",
-    );
+    let sql = db.sql("SELECT (e.job).*, e.asked FROM {schema}.ended_jobs($1) e");
     let connection = db.client("wait for jobs").await?;
     let mut ended = Ended::default();
     for row in connection.query(&sql, &[(&ids, Type::INT8_ARRAY)], Effect::Repeatable).await? {

@@ -22,10 +22,12 @@ CREATE OR REPLACE VIEW {schema}.exceptional AS
 
 -- tags_of(attributes): the tags in what column attributes keeps.
 CREATE OR REPLACE FUNCTION {schema}.tags_of(p_attributes text) RETURNS text[]
-    LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql IMMUTABLE
 AS $$
-    SELECT CASE WHEN p_attributes <> '' THEN ARRAY(SELECT json_array_elements_text(p_attributes::json->'tags')) ELSE '{}' END
-$$;
+BEGIN
+    IF p_attributes = '' THEN RETURN '{}'; END IF;
+    RETURN ARRAY(SELECT pg_catalog.json_array_elements_text(p_attributes::json OPERATOR(pg_catalog.->) 'tags'));
+END $$;
 
 -- jobs: every job that is still stored, with its state. Reads the whole log: for a page of jobs use
 -- list_jobs, for one job job_record.

@@ -10,5 +10,5 @@ GRANT EXECUTE ON FUNCTION {schema}.maintain, {schema}.segment_bytes, {schema}.ta
     {schema}.forget_errors, {schema}.forget_keys, {schema}.forget_workers, {schema}.forget_lanes, {schema}.cancel_requests, {schema}.forget_requests, {schema}.forget_unique, {schema}.forget_reports, {schema}.fold, {schema}.forget_counters,
     {schema}.share, {schema}.limited_queues, {schema}.forget_shares, {schema}.forget_key_turns, {schema}.forget_audit, {schema}.measure,
     {schema}.keep_timings, {schema}.forget_came_back, {schema}.forget_no_handler TO {role};
--- Schedules: a worker declares those of its program, and the one that leads decides about all.
-GRANT EXECUTE ON FUNCTION {schema}.put_schedules, {schema}.due_schedules, {schema}.advance_schedules TO {role};
+-- Schedules: a worker declares those of its program, and the one that leads decides about all, some by whether their last job has ended.
+GRANT EXECUTE ON FUNCTION {schema}.put_schedules, {schema}.due_schedules, {schema}.advance_schedules, {schema}.ended_jobs TO {role};

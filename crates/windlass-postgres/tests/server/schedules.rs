@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use windlass_conformance::steps::{enqueue, job, worker_on};
 use windlass_core::{
-    ErrorKind, Missed, Overlap, Schedule, ScheduleFilter, ScheduleStep, ScheduleStore, Store,
+    ErrorKind, JobStore, Missed, Overlap, Schedule, ScheduleFilter, ScheduleStep, ScheduleStore, Store,
 };
 use windlass_postgres::{Access, PostgresStore};
 
@@ -247,6 +247,9 @@ async fn roles_have_what_they_need() {
     let mut step = ScheduleStep::of(&due.due[0]);
     step.jobs = vec![job()];
     worker.advance_schedules(&[step]).await.expect("and fires");
+    // Whether a schedule's last job has ended is what some overlaps go by.
+    let last = worker.enqueue(&[job()]).await.expect("enqueues")[0];
+    assert!(worker.ended(&[last]).await.expect("and asks").jobs.is_empty());
     let operator = as_role("operates", &[Access::Operator]).await;
     assert_eq!(operator.schedules(&ScheduleFilter::default()).await.expect("an operator lists").len(), 1);
     operator.pause_schedules(&["s".into()], true).await.expect("and pauses");
