@@ -15,6 +15,7 @@ mod schedules;
 mod size;
 mod startup;
 mod unique;
+mod waiters;
 mod work;
 
 use crate::{
@@ -54,6 +55,8 @@ pub(crate) enum Case {
     Effects(effects::Effects),
     /// Jobs that race for unique keys: none doubled, none lost
     Unique(unique::UniqueKeys),
+    /// Many wait for a job each: how long after its end they are told
+    Waiters(waiters::Waiters),
     /// What happened to jobs: how fast it is read
     Events(events::Events),
     /// A busy queue beside a burden: many jobs, queues, workers, or large ones
@@ -106,6 +109,7 @@ impl Case {
             Self::Cancel(cancel) => cancel.measure(globals, store).await,
             Self::Effects(effects) => effects.measure(globals, store).await,
             Self::Unique(unique) => unique.measure(globals, store).await,
+            Self::Waiters(waiters) => waiters.measure(globals, store).await,
             Self::Events(events) => events.measure(globals, store).await,
             Self::Size(size) => size.measure(globals, store).await,
             Self::Limit(limit) => limit.measure(store).await,

@@ -275,6 +275,15 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         ],
     },
     Scenario {
+        name: "waiters",
+        about: "many wait, each for a job of its own, while a worker runs them: from the handler's return until they are told",
+        seed: "none published",
+        points: &[
+            Point { name: "one", line: "waiters --jobs 1" },
+            Point { name: "10,000", line: "waiters --jobs 10000" },
+        ],
+    },
+    Scenario {
         name: "events",
         about: "what happened to jobs without work, read from a cursor on: three events for each",
         seed: "none published",

@@ -37,9 +37,12 @@ pub(crate) struct Records<'c> {
 /// Those of some jobs that have ended, and those that are unknown.
 pub(crate) fn ended(conn: &Connection, ids: &[JobId]) -> Outcome<Ended> {
     let mut ended = Ended::default();
+    // Neighbours are of the same lane and claim, which are read once.
+    let (mut records, mut ids) = (Records::new(conn), ids.to_vec());
+    ids.sort_unstable();
     for id in ids {
-        match without_history(conn, *id)? {
-            None => ended.unknown.push(*id),
+        match records.find(id)? {
+            None => ended.unknown.push(id),
             Some(job) if job.state.is_final() => ended.jobs.push(job),
             Some(_) => {}
         }
@@ -49,7 +52,7 @@ pub(crate) fn ended(conn: &Connection, ids: &[JobId]) -> Outcome<Ended> {
 
 /// One job with its errors and what its handlers said.
 pub(crate) fn job(conn: &Connection, id: JobId) -> Outcome<Option<JobRecord>> {
-    let Some(mut record) = without_history(conn, id)? else { return Ok(None) };
+    let Some(mut record) = Records::new(conn).find(id)? else { return Ok(None) };
     let mut find = conn.prepare_cached(ERRORS)?;
     let mut rows = find.query([id.0])?;
     while let Some(row) = rows.next()? {
@@ -63,19 +66,19 @@ pub(crate) fn job(conn: &Connection, id: JobId) -> Outcome<Option<JobRecord>> {
     Ok(Some(record))
 }
 
-fn without_history(conn: &Connection, id: JobId) -> Outcome<Option<JobRecord>> {
-    let mut records = Records::new(conn);
-    match locate::find(conn, id)? {
-        None => Ok(None),
-        Some(Place::Log { pos }) => records.one(LOG, pos, Records::of_log),
-        Some(Place::Waiting { .. }) => records.one(WAITING, id.0, Records::of_waiting),
-        Some(Place::Dead { .. }) => records.one(DEAD, id.0, Records::of_dead),
-    }
-}
-
 impl<'c> Records<'c> {
     pub(crate) fn new(conn: &'c Connection) -> Self {
         Self { conn, log: Log::new(conn), lanes: HashMap::new() }
+    }
+
+    /// The job with this id, without the errors of its attempts and what its handlers said.
+    fn find(&mut self, id: JobId) -> Outcome<Option<JobRecord>> {
+        match locate::find(self.conn, id)? {
+            None => Ok(None),
+            Some(Place::Log { pos }) => self.one(LOG, pos, Self::of_log),
+            Some(Place::Waiting { .. }) => self.one(WAITING, id.0, Self::of_waiting),
+            Some(Place::Dead { .. }) => self.one(DEAD, id.0, Self::of_dead),
+        }
     }
 
     fn one(

@@ -42,7 +42,7 @@ fn sum(series: &Value) -> u64 {
 fn each_case_reports_its_settings_and_figures() {
     let home = Home::bare();
     type Case = (&'static [&'static str], &'static [&'static str], Option<(&'static str, u64)>);
-    let cases: [Case; 19] = [
+    let cases: [Case; 20] = [
         (
             &["enqueue", "--mode", "copy", "--jobs", "2000"],
             &["enqueued_per_second"],
@@ -71,6 +71,7 @@ fn each_case_reports_its_settings_and_figures() {
         ),
         (&["enqueue", "--unique", "--jobs", "2000", "--with-worker"], &["enqueued_per_second"], None),
         (&["cancel", "--samples", "10", "--depth", "1000"], &[], Some(("token", 10))),
+        (&["waiters", "--jobs", "300"], &[], Some(("told_after", 300))),
         (
             &["unique", "--keys", "20", "--jobs", "2000", "--batch", "30"],
             &["asked_per_second", "stored", "doubled", "lost"],
