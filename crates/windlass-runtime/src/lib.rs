@@ -103,6 +103,7 @@ mod refused;
 pub mod remote;
 mod reporter;
 mod round;
+mod schedule_steps;
 mod schedules;
 mod settler;
 mod sharer;

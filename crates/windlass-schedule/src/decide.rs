@@ -10,6 +10,9 @@ use windlass_core::{Missed, Overlap, Result, Schedule, ScheduleRecord, ScheduleS
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// The first stretch of time before now that is searched for missed ticks; each further one is twice as long.
 const FIRST_STRETCH: Duration = Duration::from_secs(60);
+/// The most bytes of args that one step enqueues: a thousand missed ticks of a job of a megabyte are too many for one call of a store. It is at least one job; those behind
+/// it stay due.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 /// Whether the last job of a schedule still runs or waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,7 @@ pub enum Decision {
 #[derive(Debug, Default)]
 pub struct Decider {
     read: HashMap<String, Read>,
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -43,8 +47,9 @@ struct Read {
 }
 
 impl Decider {
-    /// The most schedules that are remembered; beyond it the memory starts anew.
+    /// The most schedules that are remembered, and the most bytes of their definitions; beyond it the memory starts anew.
     const MOST: usize = 10_000;
+    const MOST_BYTES: usize = 32 * 1024 * 1024;
 
     /// Decides about a schedule that is due, when it is `now` by the store's clock. A schedule that cannot be read gets its
     /// error, and is never due again.
@@ -58,9 +63,11 @@ impl Decider {
     fn read(&mut self, record: &ScheduleRecord) -> Result<&Read> {
         let is_known = self.read.get(&record.name).is_some_and(|read| read.definition == record.definition);
         if !is_known {
-            if self.read.len() >= Self::MOST {
+            if self.read.len() >= Self::MOST || self.bytes >= Self::MOST_BYTES {
                 self.read.clear();
+                self.bytes = 0;
             }
+            self.bytes += record.definition.len();
             let schedule = record.schedule()?;
             let (timing, definition) = (Timing::of(&schedule)?, record.definition.clone());
             self.read.insert(record.name.clone(), Read { definition, schedule, timing });
@@ -100,6 +107,11 @@ fn try_decide(
         // The first has only just begun for those behind it.
         let behind = fires.split_off(1);
         step.queued_tick = behind.first().copied().filter(|_| schedule.overlap() == Overlap::QueueOne);
+    }
+    let fits = (MOST_BYTES / schedule.job().args().len().max(1)).max(1);
+    if fires.len() > fits {
+        fires.truncate(fits);
+        step.decided = record.decided.max(fires[fits - 1]);
     }
     step.jobs = fires.iter().map(|tick| schedule.job_at(Some(*tick))).collect();
     step.last_tick = fires.last().copied().or(record.last_tick);

@@ -258,6 +258,35 @@ async fn a_locked_schedule_is_not_polled() {
     engine.shutdown().await;
 }
 
+/// Who has more schedules locked than a look brings holds up no other: a transaction that declares hundreds anew, and stays open.
+#[tokio::test(start_paused = true)]
+async fn many_locked_schedules_hold_up_no_other() {
+    let store = FakeStore::new();
+    let mut schedules: Vec<_> = (0..600).map(|n| schedule(&format!("locked{n}"), "* * * * * *")).collect();
+    schedules.push(schedule("other", "every 10s"));
+    declare(&store, &schedules).await;
+    store.model().locked_schedule = Some("locked".to_owned());
+    let engine = start(&store, quick()).await;
+    sleep(Duration::from_secs(60)).await;
+    let before = fired(&store).await;
+    assert!(
+        before.len() >= 4 && before.iter().all(|(_, name, _)| name == "other"),
+        "{} ticks",
+        before.len()
+    );
+    // Those that come first are found by looks that grow.
+    for (job, _, tick) in &before[1..] {
+        let late = job.enqueued_at.duration_since(*tick).as_millis();
+        assert!((0..50).contains(&late), "{late} ms late");
+    }
+    store.model().locked_schedule = None;
+    sleep(Duration::from_secs(5)).await;
+    let names: std::collections::HashSet<_> =
+        fired(&store).await.into_iter().map(|(_, name, _)| name).collect();
+    assert_eq!(names.len(), 601);
+    engine.shutdown().await;
+}
+
 /// A clock that is set forward misses ticks, one that is set back fires none again.
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_jumps_fires_nothing_twice() {

@@ -200,7 +200,8 @@ impl Model {
 
     pub fn advance_schedules(&mut self, steps: &[ScheduleStep]) -> Result<Vec<Option<Vec<JobId>>>> {
         let locked = self.locked_schedule.clone();
-        let is_free = |step: &&ScheduleStep| Some(&step.name) != locked.as_ref();
+        let is_free =
+            |step: &&ScheduleStep| locked.as_ref().is_none_or(|locked| !step.name.starts_with(locked));
         let free: Vec<_> = steps.iter().filter(is_free).cloned().collect();
         let mut taken = self.run(async |store| store.advance_schedules(&free).await).0?.into_iter();
         Ok(steps.iter().map(|step| is_free(&step).then(|| taken.next()).flatten().flatten()).collect())

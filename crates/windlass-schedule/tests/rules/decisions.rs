@@ -96,6 +96,26 @@ fn missed_ticks_follow_the_policy() {
     );
 }
 
+/// A thousand ticks of a job of a megabyte would be a call that no store answers in time, again and again, and the schedules beside it stood still.
+#[test]
+fn missed_ticks_of_large_jobs_fire_in_steps() {
+    let args = format!("{:?}", "x".repeat(1_000_000));
+    let large = Schedule::new("s", "every 1s", NewJob::new("k", Args::parse(&args).unwrap()))
+        .with_missed(Missed::All(1_000));
+    let mut record = record(&large);
+    let (mut all, now) = (Vec::new(), "10:00:30");
+    while record.due_at.is_some_and(|due| due <= at(now)) {
+        let step = step(&record, now, None);
+        let bytes: usize = step.jobs.iter().map(|job| job.args().len()).sum();
+        assert!(!step.jobs.is_empty() && bytes <= 4 * 1024 * 1024, "{bytes} bytes");
+        all.extend(fired(&step));
+        record = after(&record, &step);
+    }
+    let each: Vec<_> = (1..=30).map(|second| format!("10:00:{second:02}")).collect();
+    assert_eq!(all, each);
+    assert_eq!(record.last_tick, Some(at(now)));
+}
+
 #[test]
 fn what_runs_decides_about_overlap() {
     for (overlap, fires, queued) in [
