@@ -112,10 +112,12 @@ fn in_order(key: u32, jobs: &[&Job], faults: &Faults, report: &mut Report) {
 }
 
 /// A job is not handed out while one of a lower id is there and not over: in runs whose jobs are of one priority, and due at once. What ended a job is
-/// flushed before the next is handed out, so no crash explains another order.
+/// flushed before the next is handed out, so no crash explains another order. Of a job that a worker had which died before it could note so, nobody knows when it was first handed
+/// out: perhaps before the earlier one was there.
 fn in_turn(key: u32, jobs: &[&Job], report: &mut Report) {
     for (nth, later) in jobs.iter().enumerate() {
-        let Some(first) = later.holds.iter().min_by_key(|hold| hold.sent) else { continue };
+        let first = later.holds.iter().min_by_key(|hold| hold.sent);
+        let Some(first) = first.filter(|hold| hold.crashes == 0) else { continue };
         let was_there =
             |job: &&&Job| job.retries_asked == 0 && job.acked_key.is_some() && job.acked < first.sent;
         let comes_after = |job: &&&Job| job.holds.iter().any(|hold| hold.sent > first.claimed);

@@ -27,6 +27,9 @@ fn keyed_by(rules: &Rules, steps: &[(i64, &str)]) -> Report {
             "claim" => told
                 .then(ONE, What::Claimed { worker, id, lane: 1, seq, attempt: 1, crashes: 0, sent })
                 .then(ONE, What::Started { worker, id, seq, key: id % 4, attempt: 1 }),
+            "claim crashed" => told
+                .then(ONE, What::Claimed { worker, id, lane: 1, seq, attempt: 1, crashes: 1, sent })
+                .then(ONE, What::Started { worker, id, seq, key: id % 4, attempt: 1 }),
             "again" => told.then(
                 ONE,
                 What::Claimed { worker, id, lane: 1, seq: seq + 100, attempt: 2, crashes: 0, sent },
@@ -108,6 +111,9 @@ fn i8_the_earlier_job_of_a_serial_key_goes_first() {
     let by_hand =
         [(8, "stored"), (8, "retry"), (12, "stored"), (12, "claim"), (12, "ends"), (8, "claim"), (8, "ends")];
     assert!(!out_of_turn(&by_hand), "nobody knows since when it was there again");
+    let unnoted =
+        [(12, "stored"), (8, "stored"), (12, "claim crashed"), (12, "ends"), (8, "claim"), (8, "ends")];
+    assert!(!out_of_turn(&unnoted), "a worker that died had it first: perhaps before the other was there");
     let beside = [(8, "stored"), (13, "stored"), (13, "claim"), (13, "ends"), (8, "claim"), (8, "ends")];
     assert!(!out_of_turn(&beside), "they have different keys");
 }
