@@ -178,6 +178,29 @@ pub async fn many_declare_at_once(fixture: &dyn Fixture) {
     assert_eq!(created, 20);
 }
 
+/// Of programs that declare all of one source differently at once what one of them declared is left.
+pub async fn who_prunes_does_so_alone(fixture: &dyn Fixture) {
+    let of = |n: usize| (0..12).map(move |i| format!("s{:02}", (n * 5 + i) % 20));
+    let mut tasks = Vec::new();
+    for n in 0..8 {
+        let store = fixture.open().await;
+        tasks.push(tokio::spawn(async move {
+            let schedules: Vec<_> = of(n).map(|name| daily(&name).with_source("app")).collect();
+            store.put_schedules(&schedules, Some("app")).await.expect("put_schedules");
+        }));
+    }
+    for task in tasks {
+        task.await.expect("declares");
+    }
+    let listed = fixture.open().await.schedules(&ScheduleFilter::default()).await.expect("schedules");
+    let is_left = |n| {
+        let mut declared: Vec<_> = of(n).collect();
+        declared.sort();
+        names(&listed) == declared
+    };
+    assert!((0..8).any(is_left), "{:?}", names(&listed));
+}
+
 /// A step enqueues its jobs and notes what was decided, once: taken again it does nothing.
 pub async fn a_step_is_taken_once(fixture: &dyn Fixture) {
     let (store, reader) = (fixture.open().await, fixture.open().await);

@@ -75,6 +75,34 @@ async fn a_worker_starts_beside_who_makes_one_of_its_queues() {
     assert_eq!(s.value::<Vec<String>>(names).await, ["limited", "paused", "q"]);
 }
 
+/// One lock for all who declare something new or otherwise kept every instance that started waiting for a transaction that had to do with another schedule.
+#[tokio::test]
+async fn who_declares_a_schedule_keeps_waiting_no_other() {
+    let s = impatient(Fixture::fresh().await).await;
+    s.run("SELECT windlass.set_schedule(name, '@daily', 'k') FROM unnest(ARRAY['a', 'd', 'e']) AS name")
+        .await;
+    let first = open(&s.fixture, "windlass.set_schedule('d', '@hourly', 'k')").await;
+    let second = open(&s.fixture, "windlass.set_schedule('new', '@hourly', 'k', source => 'app')").await;
+    for (name, put) in
+        [("a", "changed"), ("c", "created"), ("e", "changed"), ("a", "unchanged"), ("d", "unchanged")]
+    {
+        let cron = if name == "d" { "@daily" } else { "@hourly" };
+        let set = format!("SELECT windlass.set_schedule('{name}', '{cron}', 'k')");
+        assert_eq!(s.value::<String>(&set).await, put, "{name}");
+    }
+    let prune =
+        "SELECT puts FROM windlass.put_schedules('{x}', '{app}', ARRAY['{\"cron\": \"@daily\"}'], 'app')";
+    assert_eq!(s.value::<Vec<String>>(prune).await, ["created"]);
+    for client in [first, second] {
+        client.batch_execute("COMMIT").await.unwrap();
+    }
+    let crons = "SELECT string_agg(name || ' ' || cron, ', ' ORDER BY name) FROM windlass.schedules";
+    assert_eq!(
+        s.value::<String>(crons).await,
+        "a @hourly, c @hourly, d @hourly, e @hourly, new @hourly, x @daily"
+    );
+}
+
 /// What is claimed stays so, and a dead job is nowhere in the log: neither is a reason to keep the lane from others.
 #[tokio::test]
 async fn who_touches_no_waiting_job_holds_no_lane() {
