@@ -101,11 +101,15 @@ BEGIN
     WITH fate AS MATERIALIZED (
         SELECT u.id, u.key, bool_or(u.is_over) AS is_over, count(*) FILTER (WHERE u.held) AS freed
         FROM unnest(v_ids, v_keys, v_over, v_held) AS u(id, key, is_over, held) GROUP BY u.id, u.key
+    ), told AS ( -- what ended of each key is a row more of it, not a join: of arrays the planner knows no size, and would compare each with each
+        SELECT f.id, f.key, f.is_over, f.freed, 0 AS ended FROM fate f
+        UNION ALL
+        SELECT NULL, e.key, NULL, 0, e.jobs FROM unnest(v_ended.keys, v_ended.jobs) AS e(key, jobs)
     ), room AS MATERIALIZED (
-        SELECT h.*, k.freed, k.over_ids, k.look_ids, coalesce((
-                   SELECT e.jobs FROM unnest(v_ended.keys, v_ended.jobs) AS e(key, jobs) WHERE e.key = k.key), 0) AS more_ended FROM (
-            SELECT f.key, sum(f.freed)::integer AS freed, coalesce(array_agg(f.id) FILTER (WHERE f.is_over), '{}') AS over_ids,
-                   coalesce(array_agg(f.id) FILTER (WHERE f.is_over IS NOT TRUE), '{}') AS look_ids FROM fate f GROUP BY f.key) AS k
+        SELECT h.*, k.freed, k.over_ids, k.look_ids, k.more_ended FROM (
+            SELECT t.key, sum(t.freed)::integer AS freed, sum(t.ended)::integer AS more_ended,
+                   coalesce(array_agg(t.id) FILTER (WHERE t.is_over), '{}') AS over_ids,
+                   coalesce(array_agg(t.id) FILTER (WHERE t.id IS NOT NULL AND t.is_over IS NOT TRUE), '{}') AS look_ids FROM told t GROUP BY t.key) AS k
         CROSS JOIN LATERAL (SELECT h.*, h.ctid AS place FROM {schema}.key_room h WHERE h.queue = p_queue AND h.key = k.key ORDER BY h.n DESC LIMIT 1) AS h
     ), was AS (DELETE FROM {schema}.key_room h WHERE h.ctid = ANY (ARRAY(SELECT r.place FROM room r)))
     INSERT INTO {schema}.key_room (queue, key, held, begun, ended)
@@ -151,12 +155,13 @@ BEGIN
         DELETE FROM {schema}.key_room h WHERE h.queue = p_queue RETURNING h.*
     ), held AS MATERIALIZED (
         SELECT h.key, h.id FROM {schema}.key_held h JOIN {schema}.lane l ON l.id = h.lane_id WHERE l.queue = p_queue
-    ), begun AS (
-        SELECT h.key, h.id, true AS held FROM held h
-        UNION ALL
-        SELECT b.key, x.id, false FROM (SELECT DISTINCT ON (b.key) * FROM before b ORDER BY b.key, b.n DESC) AS b CROSS JOIN LATERAL unnest(b.begun) AS x(id)
-        WHERE NOT EXISTS (SELECT 1 FROM held h WHERE h.id = x.id) AND NOT EXISTS (SELECT 1 FROM told t WHERE t.job_id = x.id AND t.is_over)
-          AND {schema}.key_pending(x.id, p_queue, b.key)
+    ), begun AS ( -- grouped, not joined: of what came from a table a moment ago the planner knows no size, and would compare each with each
+        SELECT c.key, c.id, bool_or(c.held) AS held FROM (
+            SELECT h.key, h.id, true AS held FROM held h
+            UNION ALL
+            SELECT b.key, x.id, false FROM (SELECT DISTINCT ON (b.key) * FROM before b ORDER BY b.key, b.n DESC) AS b CROSS JOIN LATERAL unnest(b.begun) AS x(id)
+            WHERE NOT EXISTS (SELECT 1 FROM told t WHERE t.job_id = x.id AND t.is_over)) AS c
+        GROUP BY c.key, c.id HAVING bool_or(c.held) OR {schema}.key_pending(c.id, p_queue, c.key)
     ), counts AS (
         SELECT b.key, count(*) FILTER (WHERE b.held) AS held, array_agg(b.id) AS ids, 0 AS ended FROM begun b GROUP BY b.key
         UNION ALL

@@ -37,12 +37,14 @@ DECLARE
     v_now    timestamptz := clock_timestamp();
     v_looked timestamptz := {schema}.keys_looked(p_queue); -- later than now where the clock was set back
 BEGIN
+    -- Key by key, without a join: of arrays the planner knows no size, and would compare each with each.
     WITH rated AS MATERIALIZED (
-        SELECT k.key, r.period FROM (SELECT DISTINCT u FROM unnest(p_keys) AS u) AS k(key) CROSS JOIN LATERAL {schema}.key_rate(p_queue, k.key) r
-        WHERE r.count IS NOT NULL
+        SELECT k.key, k.times, r.period FROM (SELECT u.key, array_agg(u.at) AS times FROM unnest(p_keys, p_times) AS u(key, at) GROUP BY u.key) AS k
+        CROSS JOIN LATERAL {schema}.key_rate(p_queue, k.key) r WHERE r.count IS NOT NULL
     ), ended AS MATERIALIZED (
-        SELECT u.key, greatest(max(u.at) + r.period, v_looked + interval '1 microsecond') AS free_at, count(*)::integer AS jobs FROM unnest(p_keys, p_times) AS u(key, at) JOIN rated r ON r.key = u.key
-        GROUP BY u.key, r.period, floor(extract(epoch FROM u.at) * 64 / extract(epoch FROM r.period))
+        SELECT r.key, greatest(max(u.at) + r.period, v_looked + interval '1 microsecond') AS free_at, count(*)::integer AS jobs
+        FROM rated r CROSS JOIN LATERAL unnest(r.times) AS u(at)
+        GROUP BY r.key, r.period, floor(extract(epoch FROM u.at) * 64 / extract(epoch FROM r.period))
         HAVING max(u.at) + r.period > v_now
     ), put AS (
         INSERT INTO {schema}.key_ended (queue, key, free_at, jobs) SELECT p_queue, e.key, e.free_at, e.jobs FROM ended e ORDER BY e.free_at)

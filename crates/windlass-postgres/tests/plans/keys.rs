@@ -37,6 +37,19 @@ impl Keyed {
         self.session.claim_and_settle(self.worker, "q", times).await;
     }
 
+    /// A job of each of so many keys is claimed: `claimed` has the heads.
+    async fn hold(&self, keys: i64) {
+        let (s, worker) = (&self.session, self.worker);
+        s.run("CREATE TEMP TABLE claimed (head bigint[])").await;
+        self.bulk(keys, keys).await;
+        while s.value::<i64>("SELECT count(*) FROM windlass.key_held").await < keys {
+            let claim = format!(
+                "INSERT INTO claimed SELECT c.head FROM windlass.claim({worker}, '{{q}}', '{{20000}}') AS c WHERE c.head[1] <> 0"
+            );
+            s.run(&claim).await;
+        }
+    }
+
     /// The least of some claims: the first ones move what came from the log.
     async fn bounded(&self, when: &str, most: i64) {
         let call = format!("windlass.claim({}, '{{q}}', '{{10}}')", self.worker);
@@ -56,6 +69,37 @@ async fn neither_backlog_nor_history_counts() {
     keyed.bounded("and thousands that are done", OF_A_CLAIM).await;
     keyed.bulk(20_000, 10_000).await;
     keyed.bounded("and many keys", OF_TEN_KEYS).await;
+}
+
+/// Of 20,000 keys with a rate a job each ends between two claims. Each was compared with each, which took the next claim minutes: no call waits for so long, so it was
+/// begun again and again, and the queue stood still. Half a minute is many times what it takes.
+#[tokio::test]
+async fn many_keys_with_a_rate_may_end_at_once() {
+    let keyed = Keyed::begin().await;
+    let (s, worker) = (&keyed.session, keyed.worker);
+    s.run("SELECT windlass.limit_keys('q', rate => 10, period => '1 hour')").await;
+    keyed.hold(20_000).await;
+    let settle = format!(
+        "SELECT windlass.settle({worker}, array_agg(c.head[1]::integer), array_agg(c.head[2]), array_agg(c.head[3]::integer),
+             array_agg(NULL::integer), '{{}}', '{{}}', '{{}}') FROM claimed AS c"
+    );
+    s.run(&settle).await;
+    s.run(&format!("SET statement_timeout = '30s'; SELECT windlass.claim({worker}, '{{q}}', '{{10}}')"))
+        .await;
+    assert_eq!(s.value::<i64>("SELECT count(*) FROM windlass.key_held").await, 0);
+    assert_eq!(s.value::<i64>("SELECT sum(ended) FROM windlass.key_room").await, 20_000);
+}
+
+/// Nor could the limits of many serial keys be changed while a job of each was held.
+#[tokio::test]
+async fn many_serial_keys_may_be_held_when_their_limits_change() {
+    let keyed = Keyed::begin().await;
+    let s = &keyed.session;
+    s.run("SELECT windlass.limit_keys('q', serial => true)").await;
+    keyed.hold(60_000).await;
+    s.run("SET statement_timeout = '30s'; SELECT windlass.limit_keys('q', concurrency => 7)").await;
+    let room = "SELECT count(*) FROM windlass.key_room WHERE held = 1 AND begun = '{}'";
+    assert_eq!(s.value::<i64>(room).await, 60_000);
 }
 
 #[tokio::test]

@@ -269,11 +269,7 @@ async fn many_locked_schedules_hold_up_no_other() {
     let engine = start(&store, quick()).await;
     sleep(Duration::from_secs(60)).await;
     let before = fired(&store).await;
-    assert!(
-        before.len() >= 4 && before.iter().all(|(_, name, _)| name == "other"),
-        "{} ticks",
-        before.len()
-    );
+    assert!(before.len() >= 4 && before.iter().all(|(_, name, _)| name == "other"), "{} ticks", before.len());
     // Those that come first are found by looks that grow.
     for (job, _, tick) in &before[1..] {
         let late = job.enqueued_at.duration_since(*tick).as_millis();
