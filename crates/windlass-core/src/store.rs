@@ -429,6 +429,9 @@ pub struct Heartbeat {
     pub limited: Vec<Arc<str>>,
     /// Somebody wants the worker to [drain](JobStore::drain_worker).
     pub drain: bool,
+    /// The store went back to an earlier state since the worker registered, as by a failover to a standby that had not received everything: it may count jobs as held by
+    /// this worker whose settlement was lost. They come back when the registration ends, so the worker settles what it runs and registers anew.
+    pub register_anew: bool,
 }
 
 /// What housekeeping did, as far as the store knows.

@@ -72,13 +72,24 @@ pub(crate) async fn heartbeat(db: &Database, worker: WorkerId, load: Load) -> Re
 
 /// What the worker has to know.
 pub(crate) async fn news_on(db: &Database, on: &impl Query, worker: WorkerId) -> Result<Heartbeat> {
-    let news = db.sql(
-        "SELECT ARRAY(SELECT {schema}.cancel_requests($1)), {schema}.limited_queues($1), {schema}.is_draining($1)",
-    );
-    match on.query_one(&news, &[(&worker.0, Type::INT4)], Effect::Repeatable).await {
+    let [new, old] = [", {schema}.is_outdated($1)", ""].map(|outdated| {
+        db.sql(&format!(
+            "SELECT ARRAY(SELECT {{schema}}.cancel_requests($1)), {{schema}}.limited_queues($1), {{schema}}.is_draining($1){outdated}"
+        ))
+    });
+    let id: [Param<'_>; 1] = [(&worker.0, Type::INT4)];
+    let (row, tells) = match on.query_one(&new, &id, Effect::Repeatable).await {
+        // The functions are of before: nobody says whether there was a failover.
+        Err(error) if error.kind() == ErrorKind::SchemaMissing => {
+            (on.query_one(&old, &id, Effect::Repeatable).await, false)
+        }
+        row => (row, true),
+    };
+    match row {
         Ok(row) => {
             let mut heartbeat = news_of(&row)?;
             heartbeat.drain = get(&row, 2)?;
+            heartbeat.register_anew = tells && get(&row, 3)?;
             Ok(heartbeat)
         }
         // Not migrated to version 24 yet: nobody can ask it to drain.

@@ -186,6 +186,15 @@ impl Core {
         );
     }
 
+    /// The store went back to an earlier state, and may count jobs as held by this worker that are settled as far as the worker knows. Ending the epoch hands them back. What runs is
+    /// settled under it before, as far as the store knows its claims, so that none of it starts again elsewhere.
+    pub(crate) fn went_back(self: &Arc<Self>, epoch: &Arc<Epoch>) {
+        self.drain_because(
+            epoch,
+            "the database is on another timeline (a failover, or a recovery to a point in time); what runs is settled, then the worker registers anew, so that jobs whose settlement was lost come back",
+        );
+    }
+
     /// Somebody wants these jobs of this epoch cancelled: their handlers are told to stop, those that are not started will
     /// not be.
     pub(crate) fn cancel(&self, epoch: &Arc<Epoch>, mut jobs: Vec<JobId>) {

@@ -78,7 +78,7 @@ async fn renew_all(core: &Arc<Core>, load: Load, patience: Duration) -> Result<(
     Ok(())
 }
 
-async fn renew(core: &Core, epoch: &Arc<Epoch>, load: Load, patience: Duration) -> Result<()> {
+async fn renew(core: &Arc<Core>, epoch: &Arc<Epoch>, load: Load, patience: Duration) -> Result<()> {
     let no_answer = |_| {
         let message = format!("no answer to a heartbeat within {patience:?}");
         Err(Error::new(ErrorKind::Unavailable, message))
@@ -90,6 +90,9 @@ async fn renew(core: &Core, epoch: &Arc<Epoch>, load: Load, patience: Duration) 
     }
     if known.drain {
         core.switches.leave.cancel();
+    }
+    if known.register_anew {
+        core.went_back(epoch);
     }
     sharer::limits_are(core, &known.limited);
     Ok(())

@@ -92,6 +92,11 @@ BEGIN
     END IF;
 END $$;
 
+-- is_outdated(worker): whether the server began another timeline since it registered. Settlements that it was told are accepted may be lost, and their jobs count as held by it until it ends.
+CREATE OR REPLACE FUNCTION {schema}.is_outdated(p_worker integer) RETURNS boolean
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$ SELECT p_worker <= {schema}.first_worker() $$;
+
 -- drain_worker(worker): asks a worker to take no more jobs, end what it runs, and go. Its next heartbeat tells it; a notification that there is something to tell.
 -- Whether there is such a worker, and it has queues. Repeating it changes nothing.
 -- It is a request that names no job but, in its place, the worker's negative id. In the worker's own row it would keep that row until the transaction ends, and neither

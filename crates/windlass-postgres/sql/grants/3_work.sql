@@ -3,7 +3,7 @@
 GRANT SELECT ON TABLE {schema}.setting, {schema}.audit_setting TO {role};
 GRANT SELECT (ended_at) ON TABLE {schema}.worker TO {role};
 GRANT SELECT (worker_id), DELETE ON TABLE {schema}.leader TO {role};
-GRANT EXECUTE ON FUNCTION {schema}.home_state, {schema}.rehome, {schema}.register, {schema}.heartbeat, {schema}.is_draining, {schema}.suspect,
+GRANT EXECUTE ON FUNCTION {schema}.home_state, {schema}.rehome, {schema}.register, {schema}.heartbeat, {schema}.is_draining, {schema}.is_outdated, {schema}.suspect,
     {schema}.end_worker, {schema}.rescue, {schema}.lead, {schema}.any_available, {schema}.promote, {schema}.claim,
     {schema}.settle, {schema}.settle_with_results, {schema}.complete_in, {schema}.report, {schema}.checkpoints TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.maintain, {schema}.segment_bytes, {schema}.table_bytes, {schema}.forget_dead,

@@ -6,7 +6,7 @@ use windlass_conformance::steps::{QUEUE, enqueue_jobs, eventually, job, jobs, wo
 use windlass_core::{
     ClaimRef, Completion, Disposition, Exception, JobId, JobSet, JobState, JobStore, Settled, Store,
 };
-use windlass_postgres::PostgresStore;
+use windlass_postgres::{Access, PostgresStore};
 
 /// What an asynchronous failover does to a lane that was just made: its row is gone, and so is every
 /// connection.
@@ -121,6 +121,24 @@ async fn a_claim_that_a_failover_forgot_does_not_stand_for_the_next_of_its_numbe
         let record = seam.job(claim.jobs[0].id).await.expect("look up").expect("is there");
         assert_eq!(record.state, JobState::Completed, "{jobs:?}");
     }
+}
+
+/// A worker that registered before a failover is told with its next heartbeat to register anew, by every access that works; who registers afterwards is not. A schema whose functions are of
+/// before says nothing of it, and is worked on.
+#[tokio::test]
+async fn who_registered_before_a_failover_is_told_to_register_anew() {
+    let s = Session::fresh().await;
+    let url = s.fixture.role("worker", &[Access::Worker]).await;
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::connect(&url, Default::default()).await.unwrap());
+    let tells = async |worker| store.heartbeat(worker).await.unwrap().register_anew;
+    let before = worker_on(&store).await;
+    assert!(!tells(before.id).await);
+    s.run("CREATE OR REPLACE FUNCTION windlass.event_timeline() RETURNS text LANGUAGE sql STABLE AS $$ SELECT '00000002' $$").await;
+    assert!(tells(before.id).await);
+    let after = worker_on(&store).await;
+    assert!(!tells(after.id).await);
+    s.run("DROP FUNCTION windlass.is_outdated(integer)").await;
+    assert!(!tells(before.id).await);
 }
 
 /// A failover that loses a settlement, while the worker that made it runs on: what it says of its claims hides none from its end, and who registers gets the id of nobody who registered in

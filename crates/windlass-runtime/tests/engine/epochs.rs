@@ -199,6 +199,40 @@ async fn an_epoch_that_drains_keeps_its_lease_and_settles_its_running_jobs() {
     engine.shutdown().await;
 }
 
+/// A failover lost the settlement of a job, and its worker runs on: the job comes back as soon as the worker is told, and what runs is not started a second time.
+#[tokio::test]
+async fn a_job_whose_settlement_a_failover_lost_comes_back_while_its_worker_runs_on() {
+    let (store, gate) = (FakeStore::new(), Arc::new(Semaphore::new(0)));
+    let (held, runs) = (Arc::clone(&gate), Arc::new(AtomicUsize::new(0)));
+    let counts = Arc::clone(&runs);
+    let handlers = Handlers::default().on("quick", |_| async {}).on("gated", move |_| {
+        counts.fetch_add(1, Ordering::SeqCst);
+        let gate = Arc::clone(&held);
+        async move { gate.acquire().await.unwrap().forget() }
+    });
+    store.model().loses_settlements = true;
+    let lost = store.add("q", "quick", 1)[0];
+    let engine = start(&store, 2, handlers).await;
+    store.until("it is settled as far as the worker knows", |model| model.settled == 1).await;
+    store.model().loses_settlements = false;
+    let running_on = store.add("q", "gated", 1)[0];
+    store.announce();
+    running(&engine, 1).await;
+    let held = store.model().job(lost);
+    assert_eq!((held.state, held.claimed_by), (JobState::Running, Some(FIRST)));
+
+    store.model().outdated.push(FIRST);
+    store.until("registered anew", |model| model.registered.len() == 2).await;
+    let later = store.add("q", "quick", 1)[0];
+    store.until("the successor works", |model| model.job(later).state == JobState::Completed).await;
+    gate.add_permits(1);
+    store.until("all done", |model| model.all_completed()).await;
+    assert_eq!(store.model().returns(running_on), 0, "what ran was settled, not handed back");
+    assert_eq!((store.model().returns(lost), runs.load(Ordering::SeqCst)), (1, 1));
+    engine.shutdown().await;
+    assert_eq!(store.model().registered.len(), 2, "once for each failover");
+}
+
 #[tokio::test]
 async fn a_settlement_whose_reply_was_lost_is_repeated_as_it_was() {
     let store = FakeStore::new();

@@ -28,7 +28,8 @@ impl Model {
 
     pub fn heartbeat(&mut self, client: usize, worker: WorkerId, load: Load) -> Result<Heartbeat> {
         self.heartbeats += 1;
-        let heartbeat = self.run(async |store| store.heartbeat_with(worker, load).await).0?;
+        let mut heartbeat = self.run(async |store| store.heartbeat_with(worker, load).await).0?;
+        heartbeat.register_anew = self.outdated.contains(&worker);
         self.history.note(client, What::Renewed(worker));
         Ok(heartbeat)
     }

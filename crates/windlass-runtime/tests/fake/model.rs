@@ -42,6 +42,9 @@ pub struct Model {
     pub reports: Vec<ReportRequest>,
     /// Claims that a crash of the store forgot: what is said of them is refused.
     pub forgotten: Vec<ClaimRef>,
+    /// Registrations of before a failover; and whether settlements are answered as accepted, and lost by it.
+    pub outdated: Vec<WorkerId>,
+    pub loses_settlements: bool,
     pub heartbeats: usize,
     pub arms: usize,
     /// Claims find others at work, and nothing else.
@@ -75,6 +78,8 @@ impl Model {
             refusals: 0,
             reports: Vec::new(),
             forgotten: Vec::new(),
+            outdated: Vec::new(),
+            loses_settlements: false,
             heartbeats: 0,
             arms: 0,
             contended: false,
