@@ -31,7 +31,8 @@ EXCEPTION WHEN insufficient_privilege OR undefined_function OR feature_not_suppo
     RETURN 0;
 END $$;
 
--- begin_timeline(first): the ids of workers go on from there, where they are not there yet. Those who register side by side do it one after the other.
+-- begin_timeline(first): the ids of workers go on from there, where they are not there yet. Those who register side by side do it one after the other. The ids of jobs go on a hundred million later: those of jobs that
+-- the failover lost were told to somebody, who would look at another job, or cancel it. Who enqueues before the first worker registers still gets them.
 CREATE OR REPLACE FUNCTION {schema}.begin_timeline(p_first integer) RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -40,7 +41,9 @@ DECLARE
 BEGIN
     IF p_first <= coalesce(pg_sequence_last_value(v_ids), 0) THEN RETURN; END IF;
     PERFORM pg_advisory_xact_lock(hashtext({name} || '.timeline'), 0);
-    IF p_first > coalesce(pg_sequence_last_value(v_ids), 0) THEN PERFORM setval(v_ids, p_first); END IF;
+    IF p_first > coalesce(pg_sequence_last_value(v_ids), 0) THEN
+        PERFORM setval(v_ids, p_first), setval('{schema}.job_id_seq', pg_sequence_last_value('{schema}.job_id_seq') + 100000000);
+    END IF;
 END $$;
 
 -- register(name, queues, kinds, lease seconds, program, app_version, engine): a new worker; its queues are made when they do not exist. The last three are for people.

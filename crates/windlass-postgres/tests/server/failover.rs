@@ -141,14 +141,15 @@ async fn who_registered_before_a_failover_is_told_to_register_anew() {
     assert!(!tells(before.id).await);
 }
 
-/// A failover that loses a settlement, while the worker that made it runs on: what it says of its claims hides none from its end, and who registers gets the id of nobody who registered in
-/// what was lost.
+/// A failover that loses a settlement, while the worker that made it runs on: what it says of its claims hides none from its end, and nobody who registers, and no job, gets an id that was
+/// given in what was lost.
 #[tokio::test]
 async fn what_a_failover_made_open_again_comes_back_when_its_worker_ends() {
     let s = Session::fresh().await;
     let worker = s.register("'{q}'").await;
     let tell = |from: u32| format!("SELECT windlass.heartbeat({worker}, {from}, '{{}}', '{{}}')");
-    s.run("SELECT windlass.enqueue('k', queue => 'q')").await;
+    let enqueue = "SELECT windlass.enqueue('k', queue => 'q')";
+    let before: i64 = s.value(enqueue).await;
     s.run(&format!("SELECT windlass.claim({worker}, '{{q}}', '{{1}}', NULL, 3)")).await;
     s.run(&tell(3)).await;
     // The settlement of its only job is lost, and the server's eleventh timeline has begun.
@@ -156,6 +157,11 @@ async fn what_a_failover_made_open_again_comes_back_when_its_worker_ends() {
     s.run(&tell(4)).await;
     let (new, next) = (s.register("'{q}'").await, s.register("'{q}'").await);
     assert_eq!((new, next), (100_000_001, 100_000_002));
+    let beyond = s.value::<i64>(enqueue).await - before;
+    assert!(
+        beyond > 99_999_999,
+        "a job has an id that another may have had in what was lost, {beyond} later"
+    );
     let end = format!("SELECT rescued FROM windlass.end_worker({worker}, false)");
     assert_eq!(s.value::<Option<i64>>(&end).await, Some(1));
     s.run(&format!("SELECT windlass.heartbeat({new}, 9, '{{}}', '{{}}')")).await;

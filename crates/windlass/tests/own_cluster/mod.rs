@@ -17,28 +17,43 @@ impl OwnCluster {
     /// # Panics
     /// Without `WINDLASS_TEST_PGBIN`: run the tests by `make test` or `scripts/with-postgres cargo test`.
     pub(crate) fn start() -> Self {
+        let mut cluster = Self::empty();
+        cluster.run("initdb", &["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]);
+        cluster.first_start();
+        cluster
+    }
+
+    /// The folder of one, without data.
+    pub(crate) fn empty() -> Self {
         let bin: PathBuf = std::env::var_os("WINDLASS_TEST_PGBIN")
             .expect("WINDLASS_TEST_PGBIN is not set; run `make test` or `scripts/with-postgres cargo test -p windlass`")
             .into();
-        let mut cluster = Self { folder: tempfile::tempdir().unwrap(), bin, port: 0, url: String::new() };
+        let cluster = Self { folder: tempfile::tempdir().unwrap(), bin, port: 0, url: String::new() };
         if is_root() {
             let status = Command::new("chown").arg("postgres").arg(cluster.folder.path()).status().unwrap();
             assert!(status.success(), "chown failed");
         }
-        cluster.run("initdb", &["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]);
-        // A free port may be taken in between.
-        let is_up = (0..5).any(|_| {
-            cluster.port = free_port();
-            cluster.start_server()
-        });
-        assert!(is_up, "the server does not start: {}", cluster.log());
-        cluster.url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
         cluster
     }
 
-    /// Takes the server down as a crash does, without a checkpoint, and starts it again.
-    pub(crate) fn crash_and_restart(&self) {
+    pub(crate) fn first_start(&mut self) {
+        // A free port may be taken in between.
+        let is_up = (0..5).any(|_| {
+            self.port = free_port();
+            self.start_server()
+        });
+        assert!(is_up, "the server does not start: {}", self.log());
+        self.url = format!("postgres://postgres@127.0.0.1:{}/postgres", self.port);
+    }
+
+    /// Takes the server down as a crash does, without a checkpoint.
+    pub(crate) fn crash(&self) {
         self.run("pg_ctl", &["-m", "immediate", "-w", "stop"]);
+    }
+
+    /// The same, and starts it again.
+    pub(crate) fn crash_and_restart(&self) {
+        self.crash();
         assert!(self.start_server(), "the server does not start again: {}", self.log());
     }
 
@@ -54,7 +69,7 @@ impl OwnCluster {
         std::fs::read_to_string(self.folder.path().join("server.log")).unwrap_or_default()
     }
 
-    fn run(&self, program: &str, args: &[&str]) {
+    pub(crate) fn run(&self, program: &str, args: &[&str]) {
         assert!(self.succeeds(program, args), "{program} {args:?} failed");
     }
 

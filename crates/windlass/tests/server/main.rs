@@ -12,6 +12,8 @@ mod diesel;
 #[cfg(feature = "encryption")]
 mod encryption;
 #[cfg(unix)]
+mod failover;
+#[cfg(unix)]
 mod faults;
 #[cfg(unix)]
 #[path = "../own_cluster/mod.rs"]
