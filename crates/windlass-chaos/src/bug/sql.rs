@@ -2,7 +2,7 @@ use super::Bug;
 use anyhow::{Context as _, Result, ensure};
 
 /// A function of the schema, a piece of its text, and what stands there instead.
-type Patch = (&'static str, &'static str, &'static str);
+pub type Patch = (&'static str, &'static str, &'static str);
 
 /// What the bug changes in the schema's functions.
 pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
@@ -145,13 +145,26 @@ pub async fn plant(bug: Bug, database: &tokio_postgres::Client, schema: &str) ->
         let text = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$";
         database.batch_execute(text).await?;
     }
-    for (function, from, to) in patches(bug).unwrap_or_default() {
+    patch(bug.name(), patches(bug).unwrap_or_default(), database, schema).await
+}
+
+/// Changes functions of a migrated schema; `name` is for the message.
+///
+/// # Errors
+/// As [`plant`].
+pub async fn patch(
+    name: &str,
+    patches: &[Patch],
+    database: &tokio_postgres::Client,
+    schema: &str,
+) -> Result<()> {
+    for (function, from, to) in patches {
         let text =
             "SELECT pg_get_functiondef(p.oid) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
                     WHERE n.nspname = $1 AND p.proname = $2";
         let row = database.query_one(text, &[&schema, function]).await;
         let text: String = row.with_context(|| format!("no function {schema}.{function}"))?.get(0);
-        ensure!(text.contains(from), "{}: {function} has no text {from:?} any more", bug.name());
+        ensure!(text.contains(from), "{name}: {function} has no text {from:?} any more");
         database.batch_execute(&text.replace(from, &to.replace("{schema}", schema))).await?;
     }
     Ok(())

@@ -2,6 +2,7 @@
 //! for all: each would link everything anew. `make check` leaves out every test target of this name.
 
 mod fuzz_stores;
+mod model_finds_bugs;
 mod node;
 mod permuter_finds_bugs;
 mod permuter_postgres;

@@ -165,6 +165,19 @@ async fn a_retry_that_does_not_ask_for_its_key() {
     .await;
 }
 
+/// A claim hands out the job meanwhile.
+#[tokio::test]
+async fn a_job_that_is_replaced_while_it_is_handed_out() {
+    finds(
+        "unique_replace_vs_claim",
+        "bury_untried",
+        "{schema}.find_locked(p_id)",
+        "{schema}.find_job(p_id)",
+        "was replaced while it was Running",
+    )
+    .await;
+}
+
 #[tokio::test]
 async fn a_key_of_what_is_stepped_over() {
     finds(

@@ -151,7 +151,9 @@ async fn an_asynchronous_failover_loses_what_the_standby_had_not_received_and_no
     crew.short.send_replace(true);
     let unheard = pair.enqueue(vec![Work::Short; 3]).await;
     let finished = [&held[..], &waiting, &unheard].concat();
-    until("they are done, as far as the primary knows", async || pair.are_done(&finished).await).await;
+    // The worker has the answers, too: what it was not told of it says once more.
+    let all_answered = async || pair.are_done(&finished).await && crew.worker.stats().unsettled == 0;
+    until("they are done, as far as the primary knows", all_answered).await;
     pair.fail_over();
 
     let later = pair.enqueue(vec![Work::Short; 3]).await;
