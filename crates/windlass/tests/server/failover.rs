@@ -143,6 +143,8 @@ async fn an_asynchronous_failover_loses_what_the_standby_had_not_received_and_no
 
     crew.short.send_replace(false);
     let long = pair.enqueue(vec![Work::Long]).await;
+    // In a claim of its own: with others, its end would settle what is left of their claim on the new primary, and they would not run again.
+    until("it runs", async || crew.worker.stats().running == 1).await;
     let held = pair.enqueue(vec![Work::Short; SHORT]).await;
     until("they run", async || crew.worker.stats().running == SHORT + 1).await;
     let waiting = pair.enqueue(vec![Work::Short; 3]).await;
