@@ -78,3 +78,37 @@ test('markup of users is text', async t => {
     assert.equal(await overflow(page), null, path);
   }
 });
+
+for (const size of ['desktop', 'phone']) {
+  test(`names as long as they may be leave room for what stands beside them, ${size}`, async t => {
+    const { page, mock } = await open(t, { size, path: 'queues' });
+    const [long, version, kind] = ['q'.repeat(128), `v${'2'.repeat(199)}`, `${'🚀שלום'.repeat(12)}`];
+    Object.assign(mock.store.queues[0], { name: long, available: 7, paused: false });
+    Object.assign(mock.store.workers[0], { name: long, program: long, app_version: version });
+    const job = [...mock.store.jobs.values()].find(each => each.state === 'discarded');
+    Object.assign(job, { kind, key: kind, tags: [long, kind], reason: `${'no space '.repeat(40)}\n`.repeat(30) });
+    Object.assign(mock.store.schedules[0], { name: long });
+    for (const path of ['', 'queues', `queues/${long}`, 'jobs?state=discarded', `jobs/${job.id}`, 'workers', 'schedules', 'audit']) {
+      await page.goto(mock.url + path);
+      await page.waitForFunction(() => document.querySelector('main .panel'));
+      await settled(page);
+      assert.equal(await overflow(page), null, path);
+    }
+    await page.goto(mock.url + 'queues');
+    await settled(page);
+    const row = page.getByRole('row').filter({ hasText: long });
+    for (const cell of [row.getByText('no worker'), row.locator('.q-avail')]) {
+      const box = await cell.boundingBox();
+      assert.ok(box && box.x + box.width <= page.viewportSize().width, `${JSON.stringify(box)} is on the screen`);
+    }
+    await page.goto(mock.url + 'workers');
+    await settled(page);
+    const waits = page.locator('.sum li').filter({ hasText: long }).locator('b');
+    const box = await waits.boundingBox();
+    assert.ok(box && box.x + box.width <= page.viewportSize().width, `${JSON.stringify(box)}: how many wait is on the screen`);
+    await page.goto(mock.url + `jobs/${job.id}`);
+    await settled(page);
+    const more = await page.locator('.more').first().boundingBox();
+    assert.ok(more && more.height < 200, `the reason is ${more?.height} px high: the whole error is below it`);
+  });
+}
