@@ -46,6 +46,7 @@ pub fn body(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let text = text.as_ref();
     let queue_fits = (1..=128).contains(&text.len())
+        && !matches!(text, "." | "..")
         && text.chars().all(|c| matches!(c, 'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' | '.' | ':' | '/'));
     let kind_fits =
         (1..=200).contains(&text.len()) && text.chars().all(|c| !c.is_control() && !c.is_whitespace());

@@ -127,7 +127,7 @@ impl Limits {
         attributes::check_retry_policy(policy)
     }
 
-    /// Checks a queue name: 1 to 128 of letters, digits and `_ - . : /`.
+    /// Checks a queue name: 1 to 128 of letters, digits and `_ - . : /`, but not `.` or `..`, which no path can name.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidName`].
@@ -225,17 +225,23 @@ impl Default for Limits {
 
 fn check_queue(name: &str) -> Result<()> {
     let fits = (1..=Limits::MAX_QUEUE_BYTES).contains(&name.len());
-    if fits && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.:/".contains(&b)) {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::InvalidName,
-        format!(
-            "invalid queue name {:?}; use 1 to {} of letters, digits and _ - . : /",
-            shorten(name),
-            Limits::MAX_QUEUE_BYTES
-        ),
-    ))
+    let how = match name {
+        name if is_folder(name) => NO_PATH.to_owned(),
+        _ if fits && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.:/".contains(&b)) => {
+            return Ok(());
+        }
+        _ => format!("use 1 to {} of letters, digits and _ - . : /", Limits::MAX_QUEUE_BYTES),
+    };
+    Err(Error::new(ErrorKind::InvalidName, format!("invalid queue name {:?}; {how}", shorten(name))))
+}
+
+/// Why a name is refused that is one of these.
+pub(crate) const NO_PATH: &str =
+    "browsers and proxies take it out of a path, so no page could show it; use another";
+
+/// Whether it is what paths call a folder, however it is escaped.
+pub(crate) fn is_folder(name: &str) -> bool {
+    matches!(name, "." | "..")
 }
 
 fn check_kind(kind: &str) -> Result<()> {
@@ -271,8 +277,10 @@ mod tests {
     #[test]
     fn names_follow_the_rules() {
         let limits = Limits::default();
-        assert!(limits.check(&[job("mail.send", "eu/mail:high-1_x")]).is_ok());
-        for queue in ["", "a b", "ä", "a;b", "a'b", "\0", &"q".repeat(129)] {
+        for queue in ["eu/mail:high-1_x", "...", ".x", "../x", "a/.."] {
+            limits.check(&[job("mail.send", queue)]).unwrap();
+        }
+        for queue in ["", "a b", "ä", "a;b", "a'b", "\0", ".", "..", &"q".repeat(129)] {
             let error = limits.check(&[job("k", queue)]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidName, "{queue:?}");
         }

@@ -1,4 +1,8 @@
-use crate::{Args, Attributes, Error, ErrorKind, Limits, NewJob, Result, When, limits::shorten, millis};
+use crate::{
+    Args, Attributes, Error, ErrorKind, Limits, NewJob, Result, When,
+    limits::{NO_PATH, is_folder, shorten},
+    millis,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -377,14 +381,12 @@ impl Limits {
 
 fn check_name(what: &str, name: &str) -> Result<()> {
     let fits = (1..=Schedule::MAX_NAME_BYTES).contains(&name.len());
-    if fits && !name.chars().any(|c| c.is_control() || c.is_whitespace()) {
+    if fits && !is_folder(name) && !name.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Ok(());
     }
-    let most = Schedule::MAX_NAME_BYTES;
-    let message = format!(
-        "invalid {what} {:?}; use 1 to {most} bytes without spaces or control characters",
-        shorten(name)
-    );
+    let how = format!("use 1 to {} bytes without spaces or control characters", Schedule::MAX_NAME_BYTES);
+    let how = if is_folder(name) { NO_PATH } else { &how };
+    let message = format!("invalid {what} {:?}; {how}", shorten(name));
     Err(Error::new(ErrorKind::InvalidName, message))
 }
 
@@ -444,6 +446,10 @@ mod tests {
         for (schedules, says) in [
             (vec![schedule(), schedule()], "declared twice"),
             (vec![Schedule { name: "a b".into(), ..schedule() }], "invalid name of a schedule"),
+            (
+                vec![Schedule { name: "..".into(), ..schedule() }],
+                "invalid name of a schedule \"..\"; browsers",
+            ),
             (vec![schedule().with_source("\n")], "invalid source"),
             (vec![schedule().with_jitter(Duration::from_secs(86_401))], "at most a day"),
             (vec![schedule().with_missed(Missed::All(0))], "1 to 1000, got 0"),

@@ -78,12 +78,15 @@ fn queue(meta: &ParseNestedMeta<'_>) -> Result<LitStr> {
     if is_queue(&queue.value()) {
         return Ok(queue);
     }
-    let message = format!("invalid queue name; use 1 to {MAX_QUEUE_BYTES} of letters, digits and _ - . : /");
+    let message = format!(
+        "invalid queue name; use 1 to {MAX_QUEUE_BYTES} of letters, digits and _ - . : /, but not . or .."
+    );
     Err(Error::new(queue.span(), message))
 }
 
 fn is_queue(name: &str) -> bool {
     (1..=MAX_QUEUE_BYTES).contains(&name.len())
+        && !matches!(name, "." | "..")
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.:/".contains(&b))
 }
 

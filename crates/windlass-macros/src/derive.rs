@@ -234,6 +234,7 @@ mod tests {
             ("kind = \"send mail\"", "without spaces"),
             ("kind = mail", "like kind = \"mail.send\""),
             ("queue = \"a b\"", "invalid queue name"),
+            ("queue = \"..\"", "but not . or .."),
             ("queue = 7", "like queue = \"mail\""),
             ("priority = 101", "-100 to 100"),
             ("priority = \"high\"", "-100 to 100"),

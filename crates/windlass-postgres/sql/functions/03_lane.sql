@@ -9,6 +9,10 @@ BEGIN
         RAISE 'invalid queue name %; use 1 to 128 of letters, digits and _ - . : /', coalesce(quote_literal(left(p_queue, 64)), 'NULL')
             USING ERRCODE = 'WL002';
     END IF;
+    IF p_queue IN ('.', '..') THEN
+        RAISE 'invalid queue name %; browsers and proxies take it out of a path, so no page could show it; use another', quote_literal(p_queue)
+            USING ERRCODE = 'WL002';
+    END IF;
 END $$;
 
 -- check_lane(queue, priority): refuses what no lane can have.

@@ -12,6 +12,7 @@ BEGIN
     IF $1 IS NULL OR $1 <> '*' AND $1 !~ '^[A-Za-z0-9_.:/-]{1,128}$' THEN
         RAISE 'invalid queue name %: use 1 to 128 of A-Z a-z 0-9 _ . : / -, or * for every queue', coalesce(quote_literal($1), 'NULL') USING ERRCODE = 'WL002';
     END IF;
+    IF $1 <> '*' THEN PERFORM {schema}.check_queue($1); END IF;
     IF $2 IS NULL OR $2 NOT IN ('completed', 'cancelled', 'discarded') THEN
         RAISE 'unknown outcome %; use one of completed, cancelled, discarded', coalesce(quote_literal($2), 'NULL') USING ERRCODE = 'WL003';
     END IF;

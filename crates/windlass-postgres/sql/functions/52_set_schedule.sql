@@ -144,6 +144,10 @@ BEGIN
         RAISE 'name and source of a schedule must be at most 200 bytes without spaces or control characters, got % and %',
             coalesce(quote_literal(left($1, 64)), 'NULL'), coalesce(quote_literal(left($21, 64)), 'NULL') USING ERRCODE = 'WL002';
     END IF;
+    IF $1 IN ('.', '..') THEN
+        RAISE 'invalid name of a schedule %; browsers and proxies take it out of a path, so no page could show it; use another', quote_literal($1)
+            USING ERRCODE = 'WL002';
+    END IF;
     IF $2 IS NULL OR octet_length($2) > 200 OR $5 IS NULL OR octet_length($5) > 200 THEN
         RAISE 'cron and zone of schedule % must be at most 200 bytes, got %', quote_literal($1), coalesce(quote_literal(left($2, 64)), 'NULL')
             USING ERRCODE = 'WL003';

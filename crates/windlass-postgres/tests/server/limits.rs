@@ -273,6 +273,9 @@ async fn people_set_limits_by_sql() {
         ("windlass.limit_queue('q', 1, 5, '1 s', 6)", "WL003", "burst of a rate must be 1 to 5, got 6"),
         ("windlass.limit_queue('q', 1, 1000, '1 s', 10)", "WL003", "use a burst of at least 100"),
         ("windlass.limit_queue('no spaces', 1)", "WL002", "invalid queue name 'no spaces'"),
+        ("windlass.limit_queue('.', 1)", "WL002", "invalid queue name '.'; browsers"),
+        ("windlass.enqueue('k', '{}', queue => '..')", "WL002", "invalid queue name '..'; browsers"),
+        ("windlass.set_retention('..', 'cancelled', '1 day')", "WL002", "invalid queue name '..'; browsers"),
         ("windlass.limit_queue(NULL, 1)", "WL002", "invalid queue name NULL"),
     ] {
         let error = client.query_one(&fixture.text(&format!("SELECT {call}")), &[]).await.expect_err(call);

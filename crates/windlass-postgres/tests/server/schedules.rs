@@ -76,6 +76,7 @@ async fn sql_refuses_what_cannot_work() {
     let (big, large) = (meta(8_120), meta(8_000));
     for (more, code, says) in [
         ("'a b', '@daily', 'k'", "WL002", "without spaces"),
+        ("'..', '@daily', 'k'", "WL002", "invalid name of a schedule '..'; browsers"),
         ("'', '@daily', 'k'", "WL002", "name and source"),
         ("NULL, '@daily', 'k'", "WL002", "name and source"),
         ("'s', NULL, 'k'", "WL003", "cron and zone"),
