@@ -24,6 +24,7 @@ pub mod claim;
 pub mod concurrency;
 pub mod conflicts;
 pub mod costs;
+pub mod deploys;
 pub mod drains;
 pub mod edit;
 pub mod ends;

@@ -59,6 +59,7 @@ macro_rules! suite {
                 an_edited_job_keeps_its_key;
             drains: a_heartbeat_tells_to_drain, what_a_draining_worker_holds_is_its_own, nobody_else_drains, a_drain_wakes_the_heartbeat;
             programs: what_a_worker_runs_is_listed, the_last_heartbeat_says_the_load, a_senseless_program_is_refused;
+            deploys: another_version_marks_a_deploy, a_restart_marks_nothing, many_at_once_mark_one_deploy;
             no_handler: a_job_without_handler_waits, jobs_without_handler_are_counted, it_goes_to_one_who_knows_it, a_kind_that_is_named_twice_is_one, it_goes_to_one_who_takes_any,
                 others_pass_a_job_without_handler, a_job_without_handler_twice_is_one, a_paused_queue_keeps_its_jobs_without_handler;
             attributes: they_reach_the_handler, they_survive_every_move, they_are_limited;

@@ -27,6 +27,7 @@ mod clock;
 mod contract;
 mod control;
 mod counters;
+mod deploys;
 mod due_keys;
 mod edit;
 mod enqueue;

@@ -1,4 +1,4 @@
-use crate::{audit, clock::earlier, job::Place, keys, retention, state::State, timings, unique};
+use crate::{audit, clock::earlier, deploys, job::Place, keys, retention, state::State, timings, unique};
 use windlass_core::{JobId, MaintainReport};
 
 /// Removes what is past its retention.
@@ -18,6 +18,7 @@ pub(crate) fn maintain(state: &mut State) -> MaintainReport {
     keys::forget(state);
     state.forget_events();
     state.counters.forget(now);
+    deploys::mark(state);
     audit::forget(state);
     timings::forget(state);
     state.workers.retain(|_, worker| worker.ended_at.is_none_or(|at| at > young));

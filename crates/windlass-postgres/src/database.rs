@@ -19,6 +19,8 @@ pub(crate) struct Database {
     pub(crate) schema: Arc<str>,
     pub(crate) texts: Arc<Texts>,
     pub(crate) caches: Arc<Caches>,
+    /// Whether housekeeping marks deploys.
+    pub(crate) marks_deploys: bool,
 }
 
 impl Database {
@@ -29,6 +31,7 @@ impl Database {
             schema: (&*options.schema).into(),
             texts: Arc::new(Texts::new(&options.schema)),
             caches: Arc::default(),
+            marks_deploys: options.marks_deploys,
         })
     }
 

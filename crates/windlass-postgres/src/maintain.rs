@@ -50,7 +50,19 @@ pub(crate) async fn maintain(db: &Database) -> Result<MaintainReport> {
             done => drop(done?),
         }
     }
+    if db.marks_deploys {
+        mark_deploys(db, &connection).await?;
+    }
     Ok(report)
+}
+
+/// Workers of another version are marked.
+async fn mark_deploys(db: &Database, connection: &Connection) -> Result<()> {
+    let sql = db.sql("SELECT {schema}.mark_deploys()");
+    match connection.query_one(&sql, &[], Effect::Repeatable).await {
+        Err(error) if error.kind() == ErrorKind::SchemaMissing => Ok(()), // defined by an earlier program of this version of the tables
+        marked => marked.map(drop),
+    }
 }
 
 /// Moves the ring on and empties what is past retention.

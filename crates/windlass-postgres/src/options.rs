@@ -5,7 +5,7 @@ use windlass_core::{Error, ErrorKind, Limits, Result, StoreKind, redact_url};
 
 /// How a [`PostgresStore`](crate::PostgresStore) works. Every default is right for most.
 ///
-/// `schema`, `pooler`, `migrate`, `pool_size` and `call_timeout` (whole seconds) may also be given in the URL:
+/// `schema`, `pooler`, `migrate`, `deploy_marks`, `pool_size` and `call_timeout` (whole seconds) may also be given in the URL:
 /// `postgres://me@host/app?schema=jobs&pooler=transaction&migrate=auto&pool_size=3&call_timeout=20`.
 ///
 /// TLS is asked for there too, as in libpq: `sslmode=disable`, `prefer` (the default), `require`,
@@ -28,6 +28,8 @@ pub struct PostgresOptions {
     /// Whether connecting migrates the schema when it is missing or older than this program; with several programs on one
     /// schema the newest version wins. The role needs the right to. Default false: `windlass migrate` does it.
     pub migrate: bool,
+    /// Whether a worker of another version of its program marks a deploy, where this store's worker leads. Default true.
+    pub marks_deploys: bool,
     /// How long a call may wait for a free connection, and then for its answer. A call that waited in vain
     /// fails as `unavailable`, or as `ambiguous` when it was a write under way; its connection is closed.
     ///
@@ -45,6 +47,7 @@ impl Default for PostgresOptions {
             pool_size: 10,
             transaction_pooler: false,
             migrate: false,
+            marks_deploys: true,
             call_timeout: Duration::from_secs(10),
         }
     }
@@ -94,6 +97,11 @@ impl PostgresOptions {
                 Some(("migrate", "never")) => self.migrate = false,
                 Some(("migrate", other)) => {
                     return Err(invalid(url, &format!("migrate is {other:?}; use auto or never")));
+                }
+                Some(("deploy_marks", "on")) => self.marks_deploys = true,
+                Some(("deploy_marks", "off")) => self.marks_deploys = false,
+                Some(("deploy_marks", other)) => {
+                    return Err(invalid(url, &format!("deploy_marks is {other:?}; use on or off")));
                 }
                 Some(("pool_size", value)) => self.pool_size = number(url, "pool_size", value, 1..=1_000)?,
                 Some(("call_timeout", value)) => {
@@ -217,10 +225,10 @@ mod tests {
     #[test]
     fn own_parameters_are_split_off() {
         let (options, config) =
-            read("postgres://u:p@h:1234/d?schema=jobs_2&pooler=transaction&connect_timeout=3&pool_size=3&call_timeout=20").unwrap();
+            read("postgres://u:p@h:1234/d?schema=jobs_2&pooler=transaction&deploy_marks=off&connect_timeout=3&pool_size=3&call_timeout=20").unwrap();
         assert_eq!(options.schema, "jobs_2");
         assert_eq!((options.pool_size, options.call_timeout), (3, Duration::from_secs(20)));
-        assert!(options.transaction_pooler);
+        assert!(options.transaction_pooler && !options.marks_deploys);
         assert_eq!(config.get_connect_timeout(), Some(&Duration::from_secs(3)));
         assert_eq!(config.get_dbname(), Some("d"));
     }
@@ -251,6 +259,7 @@ mod tests {
             "postgres://u:se?schema=secret@h/d",
             "postgres://u:secret@h/d?nope=1",
             "postgres://u:secret@h/d?pooler=x",
+            "postgres://u:secret@h/d?deploy_marks=no",
             "postgres://u:secret@h/d?pool_size=0",
             "postgres://u:secret@h/d?call_timeout=20s",
             "postgres://u:secret@h/d?sslmode=maybe",

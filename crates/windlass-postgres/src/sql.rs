@@ -110,6 +110,7 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/76_forget_keys.sql"),
     include_str!("../sql/functions/77_key_rates.sql"),
     include_str!("../sql/functions/80_audit.sql"),
+    include_str!("../sql/functions/81_deploys.sql"),
     include_str!("../sql/functions/98_granted.sql"),
     include_str!("../sql/functions/99_grants.sql"),
 ];

@@ -39,6 +39,7 @@ mod command;
 mod completion;
 mod connect;
 mod control;
+mod deploys;
 mod division;
 mod edit;
 mod ends;

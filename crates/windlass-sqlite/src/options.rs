@@ -15,6 +15,9 @@ pub struct SqliteOptions {
     /// The largest size that the database file may grow to, in bytes; beyond it writes fail as storage
     /// full. Default none: the disk is the limit.
     pub max_bytes: Option<u64>,
+    /// Whether a worker of another version of its program marks a deploy, where this store's worker leads. Default true. A `?deploy_marks=` in the URL
+    /// takes precedence.
+    pub marks_deploys: bool,
     /// The source of time. Default: the machine's wall clock.
     pub clock: Clock,
 }
@@ -26,6 +29,7 @@ impl Default for SqliteOptions {
             synchronous: Synchronous::Full,
             busy_timeout: Duration::from_secs(5),
             max_bytes: None,
+            marks_deploys: true,
             clock: Clock::default(),
         }
     }
@@ -57,17 +61,19 @@ pub(crate) fn parse(url: &str, options: &mut SqliteOptions) -> Result<PathBuf> {
     };
     let (name, query) = rest.split_once('?').map_or((rest, None), |(name, query)| (name, Some(query)));
     for pair in query.into_iter().flat_map(|query| query.split('&')) {
-        options.synchronous = match pair.to_ascii_lowercase().as_str() {
-            "synchronous=full" => Synchronous::Full,
-            "synchronous=normal" => Synchronous::Normal,
+        match pair.to_ascii_lowercase().as_str() {
+            "synchronous=full" => options.synchronous = Synchronous::Full,
+            "synchronous=normal" => options.synchronous = Synchronous::Normal,
+            "deploy_marks=on" => options.marks_deploys = true,
+            "deploy_marks=off" => options.marks_deploys = false,
             _ => {
                 let message = format!(
-                    "unknown parameter in {:?}; use synchronous=full or synchronous=normal",
+                    "unknown parameter in {:?}; use synchronous=full or synchronous=normal, deploy_marks=on or deploy_marks=off",
                     redact_url(url)
                 );
                 return Err(Error::new(ErrorKind::InvalidOption, message));
             }
-        };
+        }
     }
     // `sqlite:///var/x` and `sqlite:/var/x` are the same absolute path.
     path(name.strip_prefix("//").filter(|name| name.starts_with('/')).unwrap_or(name), url)
@@ -99,12 +105,22 @@ mod tests {
         }
         let mut options = SqliteOptions::default();
         assert_eq!(parse("sqlite:b.db?synchronous=NORMAL", &mut options).unwrap(), PathBuf::from("b.db"));
-        assert_eq!(options.synchronous, Synchronous::Normal);
+        assert!(options.synchronous == Synchronous::Normal && options.marks_deploys);
+        parse("sqlite:b.db?deploy_marks=off&synchronous=full", &mut options).unwrap();
+        assert!(options.synchronous == Synchronous::Full && !options.marks_deploys);
     }
 
     #[test]
     fn what_names_no_file_is_refused() {
-        for url in ["", "sqlite:", "sqlite::memory:", ":memory:", "sqlite:a?mode=ro", "a\0b"] {
+        for url in [
+            "",
+            "sqlite:",
+            "sqlite::memory:",
+            ":memory:",
+            "sqlite:a?mode=ro",
+            "sqlite:a?deploy_marks=no",
+            "a\0b",
+        ] {
             let error = parse(url, &mut SqliteOptions::default()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOption, "{url}");
         }

@@ -2,7 +2,7 @@ use crate::{
     SqliteOptions, claim,
     claim_reply::{ClaimReply, ReturnPath, UndeliveredClaims},
     command::{BoxCommand, Task},
-    control, edit,
+    control, deploys, edit,
     ends::SqliteEnds,
     enqueue::Batch,
     error::Outcome,
@@ -313,6 +313,9 @@ impl JobStore for SqliteStore {
             if !more {
                 break;
             }
+        }
+        if self.options.marks_deploys {
+            self.write(RELAXED, |tx| deploys::mark(tx)).await?;
         }
         Ok(total)
     }

@@ -1,0 +1,33 @@
+//! Deploys: that workers of another version of a program begin is marked in the audit log, without anybody's doing.
+
+use crate::{clock::Micros, error::Outcome, tx::Tx};
+use rusqlite::params;
+
+/// How far back a look goes: far longer than who leads takes to look again.
+const LOOK_BACK: Micros = 600_000_000;
+
+const ANY: &str = "SELECT 1 FROM worker WHERE started_at > ?1 AND app_version IS NOT NULL";
+// A worker is the first of its version where others of its program registered before, none that lived then had its version, and of those that had gone
+// the last one had another: so the first of all marks nothing, nor does a restart. A mark that is as young as a worker is its own, or of one that began beside it.
+const MARK: &str = "WITH registered AS (
+        SELECT id, started_at, app_version, substr(concat_ws(' ', program, app_version), 1, 100) AS label,
+            max(coalesce(ended_at, 9223372036854775807)) OVER (PARTITION BY program ORDER BY started_at, id
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS any_until,
+            max(coalesce(ended_at, 9223372036854775807)) OVER (PARTITION BY program, app_version ORDER BY started_at, id
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS same_until
+        FROM worker)
+    INSERT INTO audit_entry (at, actor, via, action, target, reason, outcome)
+    SELECT ?2, 'windlass', 'worker', 'mark', label, 'worker ' || min(id) || ' was the first of it', 'done' FROM registered
+    WHERE started_at > ?1 AND app_version IS NOT NULL AND any_until IS NOT NULL
+        AND (same_until IS NULL OR same_until <= started_at AND same_until < any_until)
+        AND NOT EXISTS (SELECT 1 FROM audit_entry e WHERE e.target = label AND e.actor = 'windlass' AND e.action = 'mark' AND e.at >= started_at)
+    GROUP BY label ORDER BY min(id)";
+
+/// Marks the versions that began of late and are not marked yet.
+pub(crate) fn mark(tx: &Tx<'_>) -> Outcome<()> {
+    let since = tx.now.saturating_sub(LOOK_BACK);
+    if tx.conn.prepare_cached(ANY)?.exists([since])? {
+        tx.conn.prepare_cached(MARK)?.execute(params![since, tx.now])?;
+    }
+    Ok(())
+}
