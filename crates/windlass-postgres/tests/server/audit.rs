@@ -100,7 +100,7 @@ async fn a_schema_without_it_is_worked_on() {
         DROP FUNCTION windlass.append_audit, windlass.configure_audit; DELETE FROM windlass.migration WHERE version >= 16";
     let drop = drop.to_owned()
         + "; DROP FUNCTION IF EXISTS windlass.audit_page; DROP FUNCTION IF EXISTS windlass.forget_audit;
-        DROP TABLE windlass.timing, windlass.failure, windlass.timing_kept CASCADE; ALTER TABLE windlass.worker DROP COLUMN beat, DROP COLUMN draining_at, DROP COLUMN program, DROP COLUMN app_version, DROP COLUMN engine, DROP COLUMN memory_bytes, DROP COLUMN jobs_per_second; DROP TABLE windlass.no_handler; DROP TRIGGER no_handler ON windlass.waiting; ALTER TABLE windlass.waiting DROP COLUMN xid; DROP TABLE windlass.came_back; ALTER TABLE windlass.cancelled_in_log DROP COLUMN xid;
+        DROP TABLE windlass.timing, windlass.failure, windlass.timing_kept CASCADE; ALTER TABLE windlass.worker DROP COLUMN beat, DROP COLUMN draining_at, DROP COLUMN program, DROP COLUMN app_version, DROP COLUMN engine, DROP COLUMN memory_bytes, DROP COLUMN jobs_per_second; DROP TABLE windlass.no_handler; DROP TRIGGER no_handler ON windlass.waiting; ALTER TABLE windlass.waiting DROP COLUMN xid; DROP TABLE windlass.came_back; DROP FUNCTION IF EXISTS windlass.mark_deploys; ALTER TABLE windlass.cancelled_in_log DROP COLUMN xid;
         DROP TABLE windlass.key_ended, windlass.key_looked, windlass.key_lookahead CASCADE; ALTER TABLE windlass.key_limit DROP COLUMN rate, DROP COLUMN rate_period;
         ALTER TABLE windlass.queue DROP COLUMN key_rates; ALTER TABLE windlass.key_room DROP COLUMN ended; ALTER TABLE windlass.key_turn DROP COLUMN due_at";
     fixture.sql().await.batch_execute(&fixture.text(&drop)).await.unwrap();

@@ -113,7 +113,7 @@ async fn many_kinds_and_causes_are_few_rows() {
 async fn an_older_schema_keeps_none() {
     let fixture = Fixture::fresh().await;
     let (store, sql) = (fixture.store().await, fixture.sql().await);
-    run(&fixture, &sql, "DROP TABLE windlass.no_handler; DROP TRIGGER no_handler ON windlass.waiting; ALTER TABLE windlass.waiting DROP COLUMN xid; ALTER TABLE windlass.worker DROP COLUMN beat, DROP COLUMN draining_at, DROP COLUMN program, DROP COLUMN app_version, DROP COLUMN engine, DROP COLUMN memory_bytes, DROP COLUMN jobs_per_second; DROP TABLE windlass.came_back; ALTER TABLE windlass.cancelled_in_log DROP COLUMN xid; DROP TABLE windlass.timing, windlass.failure, windlass.timing_kept CASCADE;
+    run(&fixture, &sql, "DROP TABLE windlass.no_handler; DROP TRIGGER no_handler ON windlass.waiting; ALTER TABLE windlass.waiting DROP COLUMN xid; ALTER TABLE windlass.worker DROP COLUMN beat, DROP COLUMN draining_at, DROP COLUMN program, DROP COLUMN app_version, DROP COLUMN engine, DROP COLUMN memory_bytes, DROP COLUMN jobs_per_second; DROP TABLE windlass.came_back; DROP FUNCTION IF EXISTS windlass.mark_deploys; ALTER TABLE windlass.cancelled_in_log DROP COLUMN xid; DROP TABLE windlass.timing, windlass.failure, windlass.timing_kept CASCADE;
         DROP FUNCTION IF EXISTS windlass.measure, windlass.keep_timings, windlass.join_timings; DELETE FROM windlass.migration WHERE version >= 20").await;
     store.measure(&[timing("a", 1)]).await.unwrap();
     store.maintain().await.unwrap();
