@@ -92,6 +92,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        if parts.uri.query().is_some_and(|query| query.contains("%00")) {
+            return Err(Problem::invalid("a parameter has a NUL character (%00), which nothing here has"));
+        }
         let read = axum::extract::Query::<T>::try_from_uri(&parts.uri);
         read.map(|query| Self(query.0)).map_err(|refused| Problem::invalid(refused.body_text()))
     }
@@ -105,8 +108,23 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let path = Path::<String>::from_request_parts(parts, state).await;
-        path.map(|path| Self(path.0)).map_err(|refused| Problem::not_found(refused.body_text()))
+        let path = path.map_err(|refused| Problem::not_found(refused.body_text()))?;
+        checked(path.0).map(Self)
     }
+}
+
+/// The longest name of anything has a fifth of it.
+const LONGEST_NAME: usize = 1_000;
+
+/// What nothing can be called is asked of no store: each would have words of its own for it, and repeat it.
+fn checked(name: String) -> Result<String, Problem> {
+    if name.len() <= LONGEST_NAME && !name.contains(char::is_control) {
+        return Ok(name);
+    }
+    let what = if name.len() > LONGEST_NAME { "so long a name" } else { "a name with a control character" };
+    Err(Problem::not_found(format!(
+        "there is nothing of {what}; names have 1 to {LONGEST_NAME} bytes of visible text"
+    )))
 }
 
 /// Two names in the path: of what something is, and which.
@@ -117,7 +135,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Names {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let path = Path::<(String, String)>::from_request_parts(parts, state).await;
-        path.map(|path| Self(path.0.0, path.0.1)).map_err(|refused| Problem::not_found(refused.body_text()))
+        let (of, which) = path.map_err(|refused| Problem::not_found(refused.body_text()))?.0;
+        Ok(Self(checked(of)?, which))
     }
 }
 

@@ -25,9 +25,18 @@ pub(crate) struct Problem {
     cause: Option<String>,
 }
 
+/// The most that is said of a mistake, in characters: what was asked may be quoted in it, and is as long as a head may be.
+const LONGEST_DETAIL: usize = 2_000;
+
+/// So much of it, and nothing that would steer a terminal.
+fn bounded(detail: &str) -> String {
+    let shown = |c: char| if c.is_control() && c != '\n' { char::REPLACEMENT_CHARACTER } else { c };
+    detail.chars().take(LONGEST_DETAIL).map(shown).collect()
+}
+
 impl Problem {
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        let (detail, errors) = (detail.into(), Vec::new());
+        let (detail, errors) = (bounded(&detail.into()), Vec::new());
         Self { status, code, detail, errors, retry_after: None, ambiguous: false, cause: None }
     }
 

@@ -1,5 +1,6 @@
 //! The API as its callers meet it, on both stores that need no server. Every answer is held against the description.
 
+mod attacks;
 mod auth_file;
 mod bulk;
 mod compressed;
@@ -15,6 +16,7 @@ mod key_limits;
 mod live;
 mod log;
 mod mounted;
+mod names;
 mod openapi;
 mod refusals;
 mod replays;

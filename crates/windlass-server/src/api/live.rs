@@ -1,6 +1,7 @@
 use super::{Shared, jobs, queues};
 use crate::{
     app::App,
+    auth::Identity,
     extract::{Query, parse_id},
     live::{Latest, Live, MOST_READERS, Reader},
     problem::Problem,
@@ -22,6 +23,7 @@ use tokio::{
     sync::watch,
     time::{Instant, sleep_until},
 };
+use tokio_util::sync::CancellationToken;
 
 /// The most topics of one stream.
 const MOST_TOPICS: usize = 16;
@@ -40,6 +42,7 @@ pub(crate) struct Asked {
 pub(crate) async fn stream(
     State(app): Shared,
     Extension(auth): Extension<watch::Receiver<u64>>,
+    Extension(identity): Extension<Identity>,
     Query(asked): Query<Asked>,
 ) -> Result<Response, Problem> {
     let mut topics: Vec<&str> = asked.topics.split(',').filter(|topic| !topic.is_empty()).collect();
@@ -58,7 +61,8 @@ pub(crate) async fn stream(
         _reader: reader,
         auth,
         receivers,
-        until: Instant::now() + LIFE,
+        session: identity.ended(),
+        until: Instant::now() + identity.lasts().map_or(LIFE, |lasts| lasts.min(LIFE)),
         ended: false,
     };
     let sse = Sse::new(following.events()).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
@@ -117,6 +121,8 @@ struct Following {
     _reader: Reader,
     /// Who may read is said anew: whoever still may comes back.
     auth: watch::Receiver<u64>,
+    /// Ends with the session that it was opened by.
+    session: CancellationToken,
     receivers: Vec<watch::Receiver<Latest>>,
     until: Instant,
     ended: bool,
@@ -142,6 +148,7 @@ impl Following {
                 (changed, at, _) = select_all(changes) => (changed, at),
                 () = stop.cancelled() => return Some(last(&mut self.ended, "stopping")),
                 Ok(()) = self.auth.changed() => return Some(last(&mut self.ended, "who may read has changed")),
+                () = self.session.cancelled() => return Some(last(&mut self.ended, "the session has ended")),
                 () = sleep_until(self.until) => return None,
             };
             if changed.is_err() {

@@ -22,6 +22,10 @@ pub(crate) fn read_args(text: &str) -> Result<Args, Problem> {
 /// Refuses a filter by values that are hidden from who asks.
 pub(crate) fn check(app: &App, identity: &Identity, filter: &JobFilter) -> Result<(), Problem> {
     filter.check()?;
+    let texts = [&filter.queue, &filter.kind, &filter.tag, &filter.error];
+    if texts.into_iter().flatten().any(|text| text.contains('\0')) {
+        return Err(Problem::invalid("a filter has a NUL character, which no job has"));
+    }
     if identity.role() >= Role::Admin || !names_hidden(app, filter) {
         return Ok(());
     }

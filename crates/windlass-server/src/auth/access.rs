@@ -198,7 +198,9 @@ impl Auth {
     fn of_proxy(&self, parts: &Parts) -> Option<Identity> {
         let file = self.file()?;
         let proxy = file.proxy.as_ref()?;
-        let actor = parts.headers.get(proxy.header()?)?.to_str().ok()?;
+        // Of two that say who it is one may have come from outside.
+        let mut said = parts.headers.get_all(proxy.header()?).iter();
+        let actor = said.next().filter(|_| said.next().is_none())?.to_str().ok()?;
         let is_good = proxy.trusts(peer(parts)?) && !actor.is_empty() && actor.len() <= LONGEST_ACTOR;
         is_good.then(|| proxy.identify(actor)).flatten()
     }

@@ -1,6 +1,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, time::Duration};
+use tokio_util::sync::CancellationToken;
 use windlass::{Error, ErrorKind};
 
 /// What somebody may do: from viewer on each role all that the one before may. Workers work jobs, and nothing else; nobody else does.
@@ -90,18 +91,35 @@ pub struct Identity {
     actor: String,
     role: Role,
     via: Via,
-    /// When the token of a session expires.
+    /// When the token expires.
     until: Option<Timestamp>,
+    /// Cancelled when the session ends, if it is one.
+    ended: CancellationToken,
 }
 
 impl Identity {
     /// Somebody whom the program knows that the router is mounted in.
     pub fn new(actor: impl Into<String>, role: Role) -> Self {
-        Self { actor: actor.into(), role, via: Via::Program, until: None }
+        Self { actor: actor.into(), role, via: Via::Program, until: None, ended: CancellationToken::new() }
     }
 
     pub(super) fn until(self, until: Option<Timestamp>) -> Self {
         Self { until, ..self }
+    }
+
+    pub(super) fn of_session(self, ended: CancellationToken) -> Self {
+        Self { ended, ..self }
+    }
+
+    /// Returns when its session has ended; never for others.
+    pub(crate) fn ended(&self) -> CancellationToken {
+        self.ended.clone()
+    }
+
+    /// How long its token is still good, if it expires.
+    pub(crate) fn lasts(&self) -> Option<Duration> {
+        let left = self.until?.duration_since(Timestamp::now());
+        Some(left.try_into().unwrap_or_default())
     }
 
     /// Whether its token has expired.

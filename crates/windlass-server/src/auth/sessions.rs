@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use windlass::Result;
 
 /// A session that is not used for so long ends.
@@ -18,6 +19,8 @@ const MOST: usize = 10_000;
 struct Session {
     identity: Identity,
     used: Instant,
+    /// Tells what is open of it, as streams, that it has ended.
+    _ends: DropGuard,
 }
 
 /// The sessions of this process's browsers, by the hashes of their cookies. They end with it, and with the tokens that they were begun with.
@@ -28,7 +31,9 @@ impl Sessions {
     /// Begins one; gives the cookie.
     pub(super) fn begin(&self, identity: Identity) -> Result<String> {
         let cookie = hex(&random()?);
-        let session = Session { identity: identity.by(Via::Session), used: Instant::now() };
+        let ended = CancellationToken::new();
+        let identity = identity.by(Via::Session).of_session(ended.clone());
+        let session = Session { identity, used: Instant::now(), _ends: ended.drop_guard() };
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MOST {
             let oldest = all.iter().min_by_key(|(_, session)| session.used).map(|(cookie, _)| *cookie);

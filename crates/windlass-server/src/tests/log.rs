@@ -88,3 +88,58 @@ async fn what_an_answer_leaves_out_is_logged_under_its_request_id() {
     site.ask(Operator, "GET", "/jobs/7", Value::Null).await.refused(404, "not_found");
     assert_eq!(String::from_utf8(lines.0.lock().unwrap().clone()).unwrap().lines().count(), 2);
 }
+
+#[tokio::test]
+async fn a_token_is_told_to_nobody() {
+    let lines = Lines::default();
+    let _kept = lines.keep(Level::TRACE);
+    let site = Site::in_memory();
+    let (right, wrong) = (site.token(Operator).to_owned(), "wl_wrong0123456789abcdef".to_owned());
+    let ours = ("sec-fetch-site", "same-origin");
+    let mut told = String::new();
+    for token in [&right, &wrong] {
+        for body in [
+            json!({ "token": token }),
+            json!({ "token": token, "name": "x" }),
+            json!({ "token": [token] }),
+            json!({ "token": { "is": token } }),
+            json!({ "tokens": token }),
+            json!([token]),
+            json!(token),
+        ] {
+            let answer = site.send("POST", "/session", &[ours], body).await;
+            told += &format!("{:?} {}\n", answer.headers, answer.text);
+        }
+        let not_json = site
+            .send_text(
+                "POST",
+                "/api/v1/session",
+                &[ours, ("content-type", "application/json")],
+                token.clone(),
+            )
+            .await;
+        told += &not_json.text;
+        for header in
+            [format!("Bearer {token}"), format!("bearer  {token} "), format!("Basic {token}"), token.clone()]
+        {
+            let headers = [("authorization", header.as_str()), ours];
+            for (method, path) in [
+                ("GET", "/session"),
+                ("GET", "/jobs"),
+                ("POST", "/queues/mail/pause"),
+                ("DELETE", "/jobs/7"),
+                ("GET", "/audit"),
+            ] {
+                let answer = site.send(method, path, &headers, Value::Null).await;
+                told += &format!("{:?} {}\n", answer.headers, answer.text);
+            }
+        }
+    }
+    told += &site.ask(crate::Role::Admin, "GET", "/audit", Value::Null).await.text;
+    told += &format!("{:?}", site.server);
+    told += &String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    assert!(told.contains("a session began") && told.contains("queues.pause"), "{told}");
+    for token in [right, wrong] {
+        assert!(!told.contains(&token) && !told.contains(&token[3..]), "{told}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Workers over HTTP, as they meet the server.
 
 mod broken;
+mod elsewhere;
 mod fencing;
 mod limits;
 mod outcomes;
