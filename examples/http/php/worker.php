@@ -2,9 +2,9 @@
 // Works jobs of Windlass:  WINDLASS_URL=https://jobs.example.com WINDLASS_TOKEN=wl_... php worker.php
 $workers = getenv('WINDLASS_URL') . '/work/v1/workers';
 $handlers = [
-    'mail.send' => function (object $args, object $job): array {
+    'mail.send' => function (object $args, object $job, callable $tell): array {
         $to = $args->to ?? throw new InvalidArgumentException('nobody to send it to');
-        fwrite(STDERR, "attempt $job->attempt to send to $to\n");
+        $tell(percent: 50, note: 'handing it over', log: ["attempt $job->attempt"]);
         return ['sent_to' => $to];
     },
 ];
@@ -26,12 +26,13 @@ function call(string $method, string $url, ?array $body = null): ?object {
     };
 }
 
-$stop = false;
-if (function_exists('pcntl_async_signals')) {
-    pcntl_async_signals(true);
-    pcntl_signal(SIGTERM, function () use (&$stop) { $stop = true; });
+function tell(string $me, object $job, array $report): void { // what goes wrong here, the next turn says, too
+    try { $said = call('POST', "$me/beat", ['reports' => [['receipt' => $job->receipt, ...$report]]]); } catch (Gone|RuntimeException) { return; }
+    in_array($job->receipt, $said->cancel) && throw new Exception('told to stop'); // somebody wants it cancelled, or its time is over
 }
-[$me, $done, $again] = [null, [], false];
+
+[$me, $done, $again, $stop] = [null, [], false, false];
+if (function_exists('pcntl_signal') && pcntl_signal(SIGTERM, function () use (&$stop) { $stop = true; })) pcntl_async_signals(true);
 while (!$stop || $done) {
     try {
         $me ??= call('POST', $workers, $myself)->worker;
@@ -48,13 +49,12 @@ while (!$stop || $done) {
     }
     [$done, $again] = [[], false];
     foreach ($jobs as $job) {
+        $tell = fn (mixed ...$report) => tell("$workers/$me", $job, $report);
         try {
-            $done[] = ['receipt' => $job->receipt, 'outcome' => 'complete', 'result' => $handlers[$job->kind]($job->args, $job)];
+            $done[] = ['receipt' => $job->receipt, 'outcome' => 'complete', 'result' => $handlers[$job->kind]($job->args, $job, $tell)];
         } catch (Throwable $error) {
             $done[] = ['receipt' => $job->receipt, 'outcome' => 'retry', 'error' => $error::class . ': ' . $error->getMessage()];
         }
     }
 }
-try {
-    $me && call('DELETE', "$workers/$me");
-} catch (Gone|RuntimeException) {} // the lease ends by itself
+try { $me && call('DELETE', "$workers/$me"); } catch (Gone|RuntimeException) {} // the lease ends by itself

@@ -64,7 +64,7 @@ fn works(language: &str, command: &mut Command, stops: bool) {
     for (n, id) in good.iter().enumerate() {
         let job = home.json(&["jobs", "show", id]);
         assert_eq!(job["result"]["sent_to"], format!("ä{n} $'\""), "{language}: {job}");
-        if language == "ruby" {
+        if ["ruby", "php"].contains(&language) {
             let (report, attempt) = (&job["report"], &job["report"]["log"][0]["text"]);
             assert_eq!(
                 (&report["progress"]["percent"], attempt),
@@ -104,6 +104,32 @@ fn php() {
     if is_here("php", &["--version"], "PHP 8", true) {
         works("php", Command::new("php").arg(file("php", "worker.php")), true);
     }
+}
+
+/// A handler that says how far it is ends when its job is to be cancelled: here one that would go on and on.
+#[test]
+fn php_obeys_a_cancellation() {
+    if !is_here("php", &["--version"], "PHP 8", true) {
+        return;
+    }
+    let home = Home::new();
+    let (served, token) = serve(&home);
+    let text = fs::read_to_string(file("php", "worker.php")).unwrap();
+    let endless = text.replace("        $tell(", "        while (true) $tell(");
+    assert_ne!(endless, text);
+    let script = home.path().join("worker.php");
+    fs::write(&script, endless).unwrap();
+    let id = home.enqueue(&["mail.send", r#"{"to":"a"}"#]);
+    let mut command = Command::new("php");
+    command
+        .arg(script)
+        .env("WINDLASS_URL", format!("http://{}", served.address))
+        .env("WINDLASS_TOKEN", token);
+    let _client = Running(command.stdin(Stdio::null()).spawn().unwrap());
+    let percent = || home.json(&["jobs", "show", &id])["report"]["progress"]["percent"].clone();
+    eventually("it says how far it is", || percent() == 50.0);
+    let _asked = home.run(&["jobs", "cancel", &id]);
+    eventually("it stops", || home.state(&id) == "cancelled");
 }
 
 #[test]
