@@ -10,12 +10,16 @@ onSqlite('what JSON would drop or empty without a word is refused in args', asyn
   const circular: Record<string, unknown> = {}
   circular.self = circular
   for (const [args, words] of [
-    [new Map([[1, 2]]), /args of kind "any" contain a Map, of which JSON keeps nothing: write Object.fromEntries\(map\)/],
-    [{ ids: new Set([1]) }, /a Set, .* write \[...set\]/],
-    [[{ to: Promise.resolve('a') }], /a Promise, .* await it first/],
-    [{ error: new TypeError('x') }, /an? Error, .* write its message/],
+    [new Map([[1, 2]]), /^a Map in the args of kind "any" has no JSON form: write Object.fromEntries\(map\)$/],
+    [{ ids: new Set([1]) }, /a Set in .*, at ids, has no JSON form: write \[...set\]/],
+    [[{ to: Promise.resolve('a') }], /a Promise in .*, at to, .* await it first/],
+    [{ error: new TypeError('x') }, /an Error in .* write its message/],
     [{ like: /x/ }, /a RegExp/], [new WeakMap(), /a WeakMap/],
-    [{ n: NaN }, /contains NaN/], [[-Infinity], /contains -Infinity/], [{ n: 1n }, /BigInt/], [circular, /circular/], [() => 1, /it is function/], [Symbol('x'), /it is symbol/],
+    [{ form: new FormData() }, /a FormData in .* write Object.fromEntries\(form\)/], [new Headers({ a: 'b' }), /a Headers/], [{ of: new ArrayBuffer(2) }, /an ArrayBuffer/],
+    [{ image: new Uint8Array(2) }, /a Uint8Array in .*, at image, has no JSON form: write Buffer.from\(bytes\).toString\('base64'\)/], [new Float32Array(1), /a Float32Array/],
+    [{ at: [new Date('no date')] }, /an invalid Date in .*, at at, has no JSON form/],
+    [{ n: NaN }, /NaN in .*, at n, has no JSON form: write it as a string or null/], [[-Infinity], /-Infinity in/],
+    [{ n: 1n }, /a BigInt in the args of kind "any" has no JSON form: write String\(value\), or Number\(value\) where it is below 2 \*\* 53/], [circular, /circular/], [() => 1, /it is function/], [Symbol('x'), /it is symbol/],
     ['\ud800', /half of a surrogate pair/], [{ '\udc00': 1 }, /half of a surrogate pair/],
   ] as Array<[unknown, RegExp]>) await assert.rejects(windlass.enqueue(any, args), { name: 'InvalidArgs', message: words })
   assert.deepEqual((await windlass.jobs()).jobs, [])
@@ -23,7 +27,7 @@ onSqlite('what JSON would drop or empty without a word is refused in args', asyn
   const ids = await windlass.enqueueMany(any, kept)
   assert.deepEqual(await Promise.all(ids.map(async id => JSON.stringify(await windlass.args(id)))), kept.map(each => JSON.stringify(each)))
   await assert.rejects(windlass.edit(ids[0]!, { args: new Set([1]) }), InvalidArgs)
-  await assert.rejects(windlass.schedules.put([schedule({ name: 'x', cron: '@daily', job: any, args: [new Map()] })]), /args of schedule "x" contain a Map/)
+  await assert.rejects(windlass.schedules.put([schedule({ name: 'x', cron: '@daily', job: any, args: [new Map()] })]), /a Map in the args of schedule "x" has no JSON form/)
 })
 
 const odd = (value: unknown) => value as never
@@ -41,6 +45,10 @@ onSqlite('a typo in options is refused by its name', async ({ windlass }) => {
     [() => windlass.limits.setKeys('default', odd({ wieght: 1 })), /"wieght" is no option of a key's limit/],
     [() => windlass.edit(id, odd({ dely: '5m' })), /"dely" is no option of an edit; options are now, delay/],
     [() => windlass.schedules.put([odd({ name: 'x', cron: '@daily', job: any, zon: 'UTC' })]), /"zon" is no option of a schedule; options are name, .*zone/],
+    [() => windlass.configure(odd({ retntion: '1d' })), /"retntion" is no option of the settings; options are retention, deadRetention/],
+    [() => windlass.configure(odd('1d')), /the options of the settings are an object with retention, .*; got "1d"/],
+    [() => windlass.setRetention([odd({ outcome: 'completed', aeg: '1d' })]), /"aeg" is no option of a retention rule; options are queue, outcome, age, count/],
+    [() => windlass.enqueue(any, 1, odd({ idempotencykey: 'a' })), /options are .*meta, idempotencyKey/],
     [() => retry(odd({ aftr: '1h' })), /"aftr" is no option of retry; options are after, error/],
     [() => retry(odd('later')), /the options of retry are an object with after, error; got "later"/],
   ] as Array<[() => unknown, RegExp]>) await assert.rejects(async () => call(), { name: 'InvalidOption', message: words })
@@ -58,6 +66,8 @@ onSqlite('what is of the wrong type is told what to be', async ({ windlass }) =>
     [() => windlass.schedules.put(odd(schedule({ name: 'x', cron: '@daily', job: any, args: 1 }))), /put takes an array of schedules, got an object/],
     [() => windlass.cancel(odd(undefined)), /cancel takes the id of a job, an array of ids, or a filter such as { queue: 'mail' }; got undefined/],
     [() => windlass.retry(odd('17')), /retry takes the id of a job, .* got "17"/],
+    [() => windlass.wait(odd(1n), '1s'), /a BigInt in what is asked for has no JSON form: .*Number\(value\)/],
+    [() => windlass.setRetention(odd({ outcome: 'completed' })), /setRetention takes an array of rules, got an object/],
     [() => windlass.job(odd('1')), /id: invalid type: string "1", expected a whole number$/],
     [() => windlass.enqueue(any, 1, { queue: odd(5) }), /queue: invalid type: integer `5`, expected a string$/],
     [() => windlass.jobs({ state: odd('runing') }), /state: unknown variant `runing`, expected one of `scheduled`/],

@@ -48,7 +48,7 @@ test('one handler runs by itself: what it says of its job, returned or thrown', 
     [() => {}, null, null], [() => null, null, null], [async () => ({ sent: 1, at: new Date(0) }), null, { sent: 1, at: '1970-01-01T00:00:00.000Z' }],
     [() => snooze('5m'), snooze('5m'), null], [async () => { throw cancel('unwanted') }, cancel('unwanted'), null],
     [() => retry({ after: '1h', error: 'busy' }), retry({ after: '1h', error: 'busy' }), null],
-    [() => NaN, discard('the result cannot be stored: the result contains NaN, which JSON cannot say: write it as a string or null'), null],
+    [() => NaN, discard('the result cannot be stored: NaN in the result has no JSON form: write it as a string or null'), null],
   ] as Array<[() => unknown, unknown, unknown]>) assert.deepEqual(await perform(any, handler, {}), { outcome, result, report: null })
 })
 

@@ -2,8 +2,8 @@ import type { Connection } from './connection.js'
 import type { JobDefinition } from './define.js'
 import { InvalidArgs, InvalidOption } from './errors.js'
 import { encode, encodeArgs } from './json.js'
-import { shown } from './known.js'
-import { wireJob, type EnqueueOptions } from './options.js'
+import { onlyKnown, shown } from './known.js'
+import { KNOWN, wireJob, type EnqueueOptions } from './options.js'
 import { validate } from './schema.js'
 import { carrying } from './tracing.js'
 
@@ -16,9 +16,12 @@ export interface OnceOptions extends EnqueueOptions {
   idempotencyKey?: string
 }
 
-/** Checks args by the schema of their job. What is enqueued is what came in: the handler gets what the schema makes of it. */
-export async function check (job: JobDefinition, args: unknown): Promise<void> {
-  if (job.schema) await validate(job.kind, job.schema, args)
+/**
+ * Checks args by the schema of their job; at once, unless that is asynchronous. What is enqueued is what came in: the handler gets what the schema makes of
+ * it.
+ */
+export function check (job: JobDefinition, args: unknown): unknown {
+  return job.schema && validate(job.kind, job.schema, args)
 }
 
 /** The same for all jobs of a call; the error says which does not fit. */
@@ -26,7 +29,8 @@ export async function checkAll (job: JobDefinition, args: unknown[]): Promise<vo
   if (!job.schema) return
   for (const [nth, each] of args.entries()) {
     try {
-      await check(job, each)
+      const checked = check(job, each)
+      if (checked instanceof Promise) await checked // a turn of the loop for each job of thousands is only for schemas that want it
     } catch (error) {
       if (args.length === 1 || !(error instanceof InvalidArgs)) throw error
       throw new InvalidArgs('invalid_args', `job ${nth} of ${args.length}: ${error.message}; nothing was enqueued`)
@@ -44,6 +48,7 @@ export function needsJob (job: unknown): void {
 /** Enqueues jobs of one kind: one text, one call. */
 export async function enqueueAll (on: Connection, job: JobDefinition, args: unknown[], options?: OnceOptions): Promise<number[]> {
   needsJob(job)
+  onlyKnown(options ?? {}, [...KNOWN, 'idempotencyKey'], `a job of kind "${job.kind}"`)
   const { idempotencyKey, ...rest } = options ?? {}
   return sending(on, job, args, rest, async options => JSON.parse(await on.text('enqueue', await bulk(job, args, options, idempotencyKey))).ids)
 }

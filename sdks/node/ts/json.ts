@@ -1,4 +1,5 @@
 import { InvalidArgs, InvalidOption } from './errors.js'
+import { lost, LOST_NUMBERS, EMPTIED } from './lost.js'
 
 /**
  * The JSON text of a value. What JSON would drop or change without a word is refused: NaN and infinities would become null. `what` names
@@ -10,50 +11,25 @@ export function encode (value: unknown, what: string, refused: typeof InvalidArg
   try {
     text = JSON.stringify(value)
   } catch (cause) {
-    throw new refused(code, `${what} cannot be written as JSON: ${cause instanceof Error ? cause.message : cause}`, { cause })
+    const words = cause instanceof Error ? cause.message : String(cause)
+    if (/BigInt/.test(words)) throw new refused(code, `a BigInt in ${what} has no JSON form: write String(value), or Number(value) where it is below 2 ** 53`, { cause })
+    throw new refused(code, `${what} cannot be written as JSON: ${words}`, { cause })
   }
   if (text === undefined) throw new refused(code, `${what} cannot be written as JSON: it is ${typeof value}`)
   // They leave a null, so a text without one has none of them.
-  const lost = text.includes('null') ? lostNumber(value) : undefined
-  if (lost !== undefined) throw new refused(code, `${what} contains ${lost}, which JSON cannot say: write it as a string or null`)
+  const number = text.includes('null') ? lost(value, LOST_NUMBERS, what) : undefined
+  if (number !== undefined) throw new refused(code, number)
   return text
 }
 
 /**
- * The same of args. What JSON makes an empty object of is refused, too: a Map, a Set, or a promise that somebody forgot to await.
+ * The same of args. What JSON makes an empty object of is refused, too: a Map, a Set, or a promise that somebody forgot to await. So are bytes, which
+ * it makes an object of numbered fields of.
  */
 export function encodeArgs (args: unknown, what: string): string {
   const text = encode(args, what)
-  // They leave an empty object, so a text without one has none of them.
-  const lost = text.includes('{}') ? emptied(args) : undefined
-  if (lost !== undefined) throw new InvalidArgs('invalid_args', `${what} contain a ${lost}, of which JSON keeps nothing: ${INSTEAD[lost]}`)
+  // They leave an empty object, or a field named 0, so a text without either has none of them.
+  const object = text.includes('{}') || text.includes('{"0":') ? lost(args, EMPTIED, what) : undefined
+  if (object !== undefined) throw new InvalidArgs('invalid_args', object)
   return text
-}
-
-const INSTEAD: Record<string, string> = {
-  Map: 'write Object.fromEntries(map)', Set: 'write [...set]', Promise: 'await it first', RegExp: 'write its source', Error: 'write its message',
-  WeakMap: 'leave it out', WeakSet: 'leave it out',
-}
-
-/** What kind of object it is that JSON empties, the first in a value. */
-function emptied (value: unknown): string | undefined {
-  if (typeof value !== 'object' || value === null || 'toJSON' in value) return undefined
-  const parts = Object.values(value)
-  if (parts.length === 0) return Object.keys(INSTEAD).find(name => value instanceof (globalThis as unknown as Record<string, new () => object>)[name]!)
-  for (const part of parts) {
-    const lost = emptied(part)
-    if (lost !== undefined) return lost
-  }
-  return undefined
-}
-
-/** The first number in a value that is none in JSON. */
-function lostNumber (value: unknown): number | undefined {
-  if (typeof value === 'number') return Number.isFinite(value) ? undefined : value
-  if (typeof value !== 'object' || value === null || 'toJSON' in value) return undefined
-  for (const part of Object.values(value)) {
-    const lost = lostNumber(part)
-    if (lost !== undefined) return lost
-  }
-  return undefined
 }

@@ -1,6 +1,8 @@
 import type { Connection } from './connection.js'
 import { milliseconds, type Duration } from './duration.js'
+import { InvalidOption } from './errors.js'
 import type { EventType } from './events.js'
+import { onlyKnown, shown } from './known.js'
 import { span } from './options.js'
 import { record } from './records.js'
 
@@ -58,7 +60,9 @@ export interface History {
 
 export async function settings (on: Connection): Promise<Settings> { return record(await on.call('settings')) }
 
-export async function configure (on: Connection, { retention, deadRetention, auditRetention, segmentBytes, maxCrashes }: SettingsChange): Promise<void> {
+export async function configure (on: Connection, change: SettingsChange): Promise<void> {
+  onlyKnown(change, ['retention', 'deadRetention', 'auditRetention', 'segmentBytes', 'maxCrashes'], 'the settings')
+  const { retention, deadRetention, auditRetention, segmentBytes, maxCrashes } = change
   await on.call('configure', {
     retention_ms: span(retention, 'retention'), dead_retention_ms: span(deadRetention, 'deadRetention'), audit_retention_ms: span(auditRetention, 'auditRetention'), segment_bytes: segmentBytes, max_crashes: maxCrashes,
   })
@@ -67,6 +71,8 @@ export async function configure (on: Connection, { retention, deadRetention, aud
 export async function retention (on: Connection): Promise<RetentionRecord[]> { return record(await on.call('retention')) }
 
 export async function setRetention (on: Connection, rules: readonly RetentionRule[]): Promise<void> {
+  if (!Array.isArray(rules)) throw new InvalidOption('invalid_option', `setRetention takes an array of rules, got ${shown(rules)}`)
+  for (const rule of rules) onlyKnown(rule, ['queue', 'outcome', 'age', 'count'], 'a retention rule')
   await on.call('set_retention', { rules: rules.map(({ age, ...rule }) => ({ ...rule, age_ms: span(age, 'age') })) })
 }
 

@@ -1,0 +1,53 @@
+/** What a part of a value is that JSON loses, and what to write instead. */
+type Test = (part: unknown) => readonly [string, string] | undefined
+
+const OR_NULL = 'write it as a string or null'
+
+/** Numbers and times that become null. */
+export const LOST_NUMBERS: Test = part => {
+  if (typeof part === 'number' && !Number.isFinite(part)) return [String(part), OR_NULL]
+  if (part instanceof Date && Number.isNaN(part.getTime())) return ['an invalid Date', OR_NULL]
+  return undefined
+}
+
+const INSTEAD: Record<string, string> = {
+  Map: 'write Object.fromEntries(map)', Set: 'write [...set]', Promise: 'await it first', RegExp: 'write its source', Error: 'write its message',
+  WeakMap: 'leave it out', WeakSet: 'leave it out', ArrayBuffer: "write Buffer.from(bytes).toString('base64')", FormData: 'write Object.fromEntries(form)',
+  Headers: 'write Object.fromEntries(headers)', URLSearchParams: 'write String(params)', Blob: 'write its text or base64',
+}
+
+/** Objects that become an empty one, and bytes, which become one of numbered fields. */
+export const EMPTIED: Test = part => {
+  if (typeof part !== 'object' || part === null || 'toJSON' in part) return undefined
+  if (ArrayBuffer.isView(part)) return [named(part.constructor.name), INSTEAD.ArrayBuffer!]
+  if (Object.keys(part).length > 0) return undefined
+  const name = Object.keys(INSTEAD).find(name => part instanceof (globalThis as unknown as Record<string, new () => object>)[name]!)
+  return name === undefined ? undefined : [named(name), INSTEAD[name]!]
+}
+
+/** The first part of a value that JSON loses, in words. `what` names the value. */
+export function lost (value: unknown, test: Test, what: string): string | undefined {
+  const found = first(value, test, '')
+  if (found === undefined) return undefined
+  const [at, [part, instead]] = found
+  return `${part} in ${what}${at === '' ? '' : `, at ${at},`} has no JSON form: ${instead}`
+}
+
+function first (value: unknown, test: Test, at: string): [string, readonly [string, string]] | undefined {
+  const words = test(value)
+  if (words !== undefined) return [at, words]
+  if (typeof value !== 'object' || value === null || 'toJSON' in value) return undefined
+  for (const [name, part] of Object.entries(value)) {
+    const found = first(part, test, place(value, name, at))
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** Where a part is. An array of one, as of the args of one job, is no place. */
+function place (whole: object, name: string, at: string): string {
+  if (Array.isArray(whole)) return whole.length === 1 ? at : `${at}[${name}]`
+  return at === '' ? name : `${at}.${name}`
+}
+
+function named (name: string): string { return /^[AEIO]/.test(name) ? `an ${name}` : `a ${name}` }
