@@ -9,19 +9,38 @@ import pytest
 from test_examples import Django
 
 TESTS = '''
-from django.db import connection
+import asyncio
+from django.db import connection, transaction
 from django.test import TestCase, TransactionTestCase
 from mails.models import Customer
 from mails.tasks import welcome
 from windlass.django._tasks import TaskResultDoesNotExist
 from windlass.django.testing import clear_tasks, drain_tasks
 from windlass.errors import InvalidOption
+from windlass.testing import TestJobs
+import mails.plain
 
 
 def stored():
     with connection.cursor() as cursor:
         cursor.execute("SELECT args FROM windlass.job")
         return cursor.fetchall()
+
+
+class OfAnAppMadeAtImport(TransactionTestCase):
+    def test_it_is_in_the_test_database(self):
+        self.assertNotIn("test_", mails.plain.before)
+        id = mails.plain.hello.enqueue_sync(name="a")
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT kind FROM windlass.jobs WHERE id = %s", [id])
+            self.assertEqual(cursor.fetchall(), [("plain.hello",)])
+        self.assertEqual(TestJobs(mails.plain.app).drain()["completed"], 1)
+        mails.plain.app.close()
+        asyncio.run(mails.plain.app.client.queues())
+        with self.assertRaises(RuntimeError), transaction.atomic():
+            id = mails.plain.hello.enqueue_in_sync(connection, name="b")
+            raise RuntimeError("roll back")
+        self.assertIsNone(mails.plain.app.sync.job(id))
 
 
 class InTransactions(TestCase):
@@ -57,6 +76,18 @@ class Committed(TransactionTestCase):
         self.assertEqual(drain_tasks()["completed"], 1)
         self.assertEqual(welcome.get_result(result.id).return_value, "Welcome, a@example.com!")
 '''
+PLAIN = """
+from windlass.django import app_of
+
+app = app_of("default")
+app.sync.migrate()  # in the database of development: this opens it
+before = app.connection.url
+
+
+@app.job("plain.hello")
+def hello(name: str) -> str:
+    return f"Hello, {name}"
+"""
 THREADS = """
 import threading
 from django.db import connection, connections
@@ -82,6 +113,7 @@ def project(tmp_path: Path, postgres: str) -> Django:
     project = Django(tmp_path, SHOP_DATABASE=",".join(str(parts[part]) for part in ("host", "port", "dbname", "user")))
     (tmp_path / "mails/models.py").write_text("from django.db import models\n\nclass Customer(models.Model):\n    email = models.TextField()\n")
     (tmp_path / "mails/test_more.py").write_text(TESTS)
+    (tmp_path / "mails/plain.py").write_text(PLAIN)
     (tmp_path / "mails/migrations").mkdir()
     (tmp_path / "mails/migrations/__init__.py").touch()
     project.manage("makemigrations", "mails")
@@ -92,9 +124,10 @@ def project(tmp_path: Path, postgres: str) -> Django:
 def test_tests_of_a_project(project: Django, options: list[str], postgres: str) -> None:
     command = project.begin("test", "--noinput", "-v", "2", *options)
     _, err = command.communicate(timeout=120)
-    assert command.returncode == 0 and "Ran 7 tests" in err, err
+    assert command.returncode == 0 and "Ran 8 tests" in err, err
     with psycopg.connect(postgres) as server:
-        assert server.execute("SELECT to_regclass('windlass.job')").fetchone() == (None,), "the tests have a database of their own"
+        stored = server.execute("SELECT count(*) FROM windlass.jobs").fetchone()
+    assert stored == (0,), "the tests have a database of their own"
 
 
 def test_migrate_makes_the_tables(project: Django, tmp_path: Path) -> None:

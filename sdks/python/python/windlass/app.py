@@ -42,24 +42,26 @@ class App:
     development.
     """
 
-    def __init__(self, store: str | None = None, *, name: str = "", keys: str | None = None, traces: Traces | None = None) -> None:
+    def __init__(self, store: str | Connection | None = None, *, name: str = "", keys: str | None = None, traces: Traces | None = None) -> None:
         """
-        :param store: Its URL.
+        :param store: Its URL, or what :func:`windlass.django.app_of` makes of a database of Django's.
         :param name: Who declares the app's schedules: with a name, those that it no longer declares are removed.
         :param keys: Of encrypted jobs: ``ID:BASE64`` of 32 bytes each, with commas between, the current one first (it seals; all of them open).
             From where you keep passwords: ``os.environ.get("WINDLASS_KEYS")``.
         :param traces: Makes spans of its jobs: :class:`windlass.traces.Traces`.
         """
-        url = os.environ.get("WINDLASS_STORE") or store
-        if not url:
-            raise InvalidOption("name the store: App('postgres://user@host/database'), or set WINDLASS_STORE")
+        if not isinstance(store, Connection):
+            url = os.environ.get("WINDLASS_STORE") or store
+            if not url:
+                raise InvalidOption("name the store: App('postgres://user@host/database'), or set WINDLASS_STORE")
+            store = Connection(url, keys)
         self.name = name
         """Who declares the app's schedules: with a name, those that it no longer declares are removed."""
         self.traces = traces
         """Traces of its jobs by OpenTelemetry, if it has any."""
         self.jobs: dict[str, Job[Any]] = {}
         """Its jobs by their kinds."""
-        self.connection: Connection = Connection(url, keys)
+        self.connection: Connection = store
         self.client: Client = Client(self.connection)
         """Looks at jobs and queues and changes them."""
         self.sync: SyncClient = SyncClient(self.connection)

@@ -33,7 +33,7 @@ from ._tasks import (
     task_finished,
     task_started,
 )
-from .store import url_of
+from .store import app_of
 
 _OF_JOBS = ("max_attempts", "backoff", "timeout", "encrypted")
 _OPTIONS = ("using", "store", "migrate", "keys", "traces", *_OF_JOBS)
@@ -68,11 +68,16 @@ class Backend(BaseTaskBackend):
     @cached_property
     def app(self) -> App:
         """The app whose jobs the tasks are."""
-        store = self.options["store"] if self.using is None else url_of(self.using)
         # Django makes a backend for each thread that asks. They share an app: each has connections of its own.
-        alike = (self.alias, store, repr(self.options))
+        alike = (self.alias, self.options["store"] if self.using is None else self.using, repr(self.options))
         app = _apps.get(alike)
-        return app or _apps.setdefault(alike, App(store, keys=self.options.get("keys"), traces=self.options.get("traces")))
+        return app or _apps.setdefault(alike, self._made())
+
+    def _made(self) -> App:
+        keys, traces = self.options.get("keys"), self.options.get("traces")
+        if self.using is None:
+            return App(self.options["store"], keys=keys, traces=traces)
+        return app_of(self.using, keys=keys, traces=traces)
 
     @contextmanager
     def _store(self) -> Iterator[App]:
