@@ -96,7 +96,7 @@ def test_the_command_names_what_is_wrong(folder: Path) -> None:
         (("worker", "nowhere:app"), 1, "there is no module 'nowhere'"),
         (("worker", "./shop/jobs.py"), 1, "is a file; name the module as an import does: windlass worker shop.jobs:app"),
         (("worker", "jobs.py:other"), 1, "windlass worker jobs:other"),
-        (("worker", "jobs:nothing"), 1, "is no windlass.App; it has jobs:app"),
+        (("worker", "jobs:nothing"), 1, "jobs has no 'nothing'; it has jobs:app"),
         (("worker", "jobs:app", "--queue", "mail"), 2, "write it as mail=50"),
         (("worker", "jobs:app", "--threads", "0"), 2, "threads must be at least 1"),
         (("jobs", "list", "--colour"), 2, "--colour"),

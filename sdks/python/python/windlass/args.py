@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import Any, Callable, get_args, get_origin
 from uuid import UUID
 
+from . import _no_json
 from .errors import InvalidArgs
 
 
@@ -24,7 +25,7 @@ def _default(value: object) -> object:
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, (set, frozenset)):
-        return sorted(value)
+        return _in_order(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     dump = getattr(value, "model_dump", None)  # pydantic
@@ -33,18 +34,30 @@ def _default(value: object) -> object:
     raise TypeError(f"a {type(value).__name__} has no JSON form; pass plain values, or give the job a model as its args")
 
 
+def _in_order(values: set[Any] | frozenset[Any]) -> list[Any]:
+    """In one order in every process: what is unique by its args, and what was enqueued before, is compared by the text."""
+    try:
+        return sorted(values)
+    except TypeError:  # of several types, or enums
+        return sorted(values, key=repr)
+
+
 _encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=_default).encode
+
+
+def _text(value: object) -> str:
+    text = _encode(value)
+    if not text.isascii():
+        text.encode()  # refuses halves of surrogate pairs, which are no text
+    return text
 
 
 def encode(value: object) -> str:
     """The value as JSON."""
     try:
-        text = _encode(value)
-        if not text.isascii():
-            text.encode()  # refuses halves of surrogate pairs, which are no text
-        return text
+        return _text(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidArgs(f"no JSON: {error}") from None
+        raise InvalidArgs(f"no JSON: {_no_json.words(value, error, _text)}") from None
 
 
 def _is_secret(annotation: Any) -> bool:

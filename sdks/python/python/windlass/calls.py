@@ -92,6 +92,8 @@ def jobs(**filter: Any) -> Call[JobPage]:
 
 
 def by_id(op: str, ids: int | Sequence[int], **more: Any) -> Call[list[str]]:
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, (int, Iterable)):
+        raise InvalidOption(f"{op} takes the id of a job, or a list of ids, got {ids!r}")
     named = [ids] if isinstance(ids, int) else list(ids)
     return Call(op, _given(ids=named, **more), lambda answer: list(answer["replies"]))
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib
 import logging
-import os
 import sys
 from pathlib import Path
 
 from . import _native, _reload
-from .app import App
+from ._locate import load
 from .errors import WindlassError
 
 
@@ -38,7 +36,9 @@ def _worker(args: list[str]) -> int:
             queues, threads=options.threads, processes=options.processes, name=options.name, timeout=options.timeout, lease=options.lease,
             grace_period=options.grace_period, program=options.app, app_version=options.app_version,
         )  # fmt: skip
-        logging.getLogger("windlass").info("works %s; kinds: %s", ", ".join(f"{name}={jobs}" for name, jobs in worker._queues.items()), ", ".join(app.jobs) or "any")
+        if app.jobs or app._any:  # else it says that there are none
+            queued = ", ".join(f"{name}={jobs}" for name, jobs in worker._queues.items())
+            logging.getLogger("windlass").info("works %s; kinds: %s", queued, ", ".join(app.jobs) or "any")
         asyncio.run(worker.run())
     except WindlassError as error:
         print(f"error: {error} [{error.code}]", file=sys.stderr)
@@ -81,26 +81,3 @@ def queue_option(text: str) -> tuple[str, int]:
     if not name or not concurrency.isdigit() or int(concurrency) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no queue; write it as mail=50")
     return name, int(concurrency)
-
-
-def load(name: str) -> App:
-    """The app of ``module:attribute``; the attribute is ``app`` where none is named."""
-    module, _, attribute = name.partition(":")
-    if module.endswith(".py") or "/" in module:
-        dotted = module.removesuffix(".py").removeprefix("./").replace("/", ".")
-        raise SystemExit(f"error: {module!r} is a file; name the module as an import does: windlass worker {dotted}:{attribute or 'app'}")
-    sys.path.insert(0, os.getcwd())
-    try:
-        loaded = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not (module == error.name or module.startswith(error.name + ".")):
-            raise  # something that the module imports
-        raise SystemExit(f"error: there is no module {module!r} in {os.getcwd()} or on the path") from None
-    found = loaded
-    for part in (attribute or "app").split("."):
-        found = getattr(found, part, None)  # type: ignore[assignment]
-    if not isinstance(found, App):
-        apps = [key for key, value in vars(loaded).items() if isinstance(value, App)]
-        hint = f"; it has {', '.join(f'{module}:{key}' for key in apps)}" if apps else ""
-        raise SystemExit(f"error: {module}:{attribute or 'app'} is no windlass.App{hint}")
-    return found

@@ -70,7 +70,8 @@ class Connection:
 
     def __init__(self, url: str, keys: str | None = None, *, is_test: bool = False) -> None:
         if not isinstance(url, str) or not url:
-            raise InvalidOption("the store must be a URL such as 'postgres://user@host/database' or 'sqlite:jobs.db'")
+            got = "nothing" if url == "" else f"a {type(url).__name__}"
+            raise InvalidOption(f"the store must be a URL such as 'postgres://user@host/database' or 'sqlite:jobs.db'; got {got}")
         if keys is not None and not isinstance(keys, str):
             raise InvalidOption(f"keys must be a text such as 'ID:BASE64', got {type(keys).__name__}")
         self._url = url

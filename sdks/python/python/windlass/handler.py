@@ -13,6 +13,7 @@ from . import _native
 from .args import Model, encode
 from .context import Context
 from .errors import InvalidArgs, InvalidOption
+from .options import OPTIONS
 from .outcome import Complete, Discard, Outcome, Retry
 
 logger: logging.Logger = logging.getLogger("windlass")
@@ -112,8 +113,14 @@ class Handler:
         try:
             bound = self.signature.bind(*args, **given)
         except TypeError as error:
-            raise InvalidArgs(f"{self.function.__qualname__} takes {self.signature}: {error}") from None
+            raise InvalidArgs(f"{self.function.__qualname__} takes {self.signature}: {error}{self._hint(given)}") from None
         return {name: value for name, value in _flat(bound)}
+
+    def _hint(self, given: dict[str, Any]) -> str:
+        options = [f"{name}=..." for name in given if name in OPTIONS and name not in self.names]
+        if not options:
+            return ""
+        return f"; options of a job stand before its args: {self.function.__name__}.with_options({', '.join(options)}).enqueue(...)"
 
     def call(self, job: _native.Job, context: Context) -> Any:
         """Calls the function; a coroutine of an async one. Raises ``Discard`` for args that do not fit: they never will."""

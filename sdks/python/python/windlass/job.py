@@ -206,7 +206,7 @@ class Job(Generic[P]):
     def _named(self, args: Any) -> dict[str, Any]:
         if not isinstance(args, Mapping):
             names = ", ".join(f"{name!r}: ..." for name in self.handler.signature.parameters)
-            raise InvalidArgs(f"the args of one job of several are named, as in {{{names}}}, got {reprlib.repr(args)}")
+            raise InvalidArgs(f"args of a job are named, as in {{{names}}}, got {reprlib.repr(args)}")
         return dict(args)
 
     def _enqueue(self, args: str) -> calls.Call[list[int]]:
@@ -231,6 +231,12 @@ class Job(Generic[P]):
     def _refuse_key(self, what: str) -> None:
         if self.options.idempotency_key is not None:
             raise InvalidOption(f"{what} takes no idempotency_key; make it unique instead")
+
+    if not TYPE_CHECKING:  # which knows that there is no such attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """Tells who comes from another queue, as with ``.delay()`` or ``.send()``, what it is called here."""
+            raise AttributeError(f"a job has no {name!r}; `await job.enqueue(...)` or `job.enqueue_sync(...)` enqueues it, with options by `job.with_options(...)`")
 
     def __repr__(self) -> str:
         return f"<Job {self.kind!r}>"

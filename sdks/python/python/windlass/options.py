@@ -112,11 +112,15 @@ class Options:
     idempotency_key: str | None = None
     """Enqueuing with a key that was used before stores nothing, and gives the id of what was stored then."""
 
+    def __post_init__(self) -> None:
+        for name, value, kind, example in (("unique", self.unique, Unique, "'user/7'"), ("backoff", self.backoff, Backoff, "'1m'")):
+            if value is not None and not isinstance(value, kind):
+                raise InvalidOption(f"{name} must be a {kind.__name__}, as in {name}={kind.__name__}({example}), got {value!r}")
+
     def _with(self, changes: Mapping[str, Any]) -> Options:
-        known = {field.name for field in fields(self)}
         for name in changes:
-            if name not in known:
-                raise InvalidOption(f"unknown option {name!r}; known are {', '.join(sorted(known))}")
+            if name not in OPTIONS:
+                raise InvalidOption(f"unknown option {name!r}; known are {', '.join(sorted(OPTIONS))}")
         return replace(self, **changes)
 
     def _spec(self, kind: str) -> dict[str, Any]:
@@ -129,9 +133,9 @@ class Options:
         for name, value in (("delay", self.delay), ("expires_in", self.expires_in), ("timeout", self.timeout)):
             if value is not None:
                 spec[f"{name}_ms"] = millis(value, name)
-        for name, time in (("scheduled_at", self.at), ("expires_at", self.expires_at)):
+        for name, time in (("at", self.at), ("expires_at", self.expires_at)):
             if time is not None:
-                spec[name] = instant(time, name)
+                spec["scheduled_at" if name == "at" else name] = instant(time, name)
         if self.tags:
             if isinstance(self.tags, str):
                 raise InvalidOption(f"tags must be a list of texts, got {self.tags!r}")
@@ -141,6 +145,10 @@ class Options:
         if self.unique is not None:
             spec.update(self.unique._spec())
         return spec
+
+
+OPTIONS: frozenset[str] = frozenset(field.name for field in fields(Options))
+"""Their names."""
 
 
 def instant(time: datetime, name: str) -> str:

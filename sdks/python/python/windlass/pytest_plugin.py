@@ -24,7 +24,7 @@ def windlass_app(pytestconfig: pytest.Config) -> App:
     name = pytestconfig.getini("windlass_app")
     if not name:
         pytest.fail("which app is under test? Set windlass_app = 'shop.jobs:app' in pytest's configuration, or override the fixture windlass_app")
-    from .cli import load
+    from ._locate import load
 
     return load(str(name))
 

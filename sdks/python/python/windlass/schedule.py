@@ -39,7 +39,7 @@ class Schedule:
             raise InvalidOption(f"schedule {self.name!r}: its job must be what @app.job made of a function, got {self.job!r}")
         job = self.job._spec()
         handler = self.job.handler
-        job["args"] = handler.model.check(self.args) if handler.model else handler.args_of((), dict(self.args or {}))
+        job["args"] = handler.model.check(self.args) if handler.model else handler.args_of((), self.job._named(self.args or {}))
         if self.job.options.delay is not None or self.job.options.at is not None:
             raise InvalidOption(f"schedule {self.name!r}: its ticks say when its job runs, so the job takes no delay or time")
         spec: dict[str, Any] = {

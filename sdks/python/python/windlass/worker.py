@@ -17,6 +17,7 @@ from ._around import Around
 from ._forks import end_in_fork
 from ._greenlets import patched_by
 from ._pool import Pool
+from ._twice import twice
 from ._watch import Watch
 from .args import encode
 from .children import Child
@@ -148,7 +149,7 @@ class Worker:
         if self._any is not None:
             self._spec["any"] = "desk" if self._any.is_async else "blocking"
         elif not self._jobs:
-            raise InvalidOption("the app has no jobs; decorate a function with @app.job, and import its module")
+            raise InvalidOption(f"the app has no jobs; {twice() or 'decorate a function with @app.job, and import its module'}")
         _logs.listen()  # the logger's level may be another than when the store was opened
         connection = self._app.connection
         client = await connection.opened()
