@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use std::path::Path;
-use windlass::{Client, ConnectOptions, StoreKind};
+use windlass::{Client, ConnectOptions, StoreKind, sqlite_file};
 
 /// Opens a store to look at it: a SQLite file that does not exist is not made for that.
 pub async fn existing(url: &str) -> Outcome<Client> {
@@ -29,9 +29,7 @@ pub async fn create(url: &str) -> Outcome<Client> {
 
 /// The file that a SQLite URL names, unless the store has to explain what is wrong with it.
 pub fn sqlite_path(url: &str) -> Option<&str> {
-    let path = url.strip_prefix("sqlite:")?.split('?').next()?;
-    let path = path.strip_prefix("//").filter(|path| path.starts_with('/')).unwrap_or(path);
-    (!path.is_empty() && !path.contains(":memory:")).then_some(path)
+    sqlite_file(url).filter(|path| !path.is_empty() && !path.contains(":memory:"))
 }
 
 #[cfg(test)]
@@ -44,6 +42,7 @@ mod tests {
             ("sqlite:a.db", Some("a.db")),
             ("sqlite:/x/a.db?synchronous=normal", Some("/x/a.db")),
             ("sqlite:///x/a.db", Some("/x/a.db")),
+            ("sqlite://a.db", Some("a.db")),
             ("sqlite:", None),
             ("sqlite::memory:", None),
         ] {

@@ -115,7 +115,7 @@ pub use store::{
     Capabilities, Ended, Ends, EnqueuedOnce, EnqueuedUnique, Heartbeat, JobStore, Leader, MaintainReport,
     MigrationReport, OnRequest, Promoted, RescueReport, Store, Wake, Wakeup,
 };
-pub use store_url::{StoreKind, redact_url};
+pub use store_url::{StoreKind, redact_url, sqlite_file};
 pub use timing::Timing;
 pub use timing_request::{Timed, TimingRequest, Timings};
 pub use timing_store::TimingStore;

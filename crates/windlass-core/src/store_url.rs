@@ -32,6 +32,21 @@ impl StoreKind {
     }
 }
 
+/// The file that a `sqlite:` URL names: `sqlite:b.db` and `sqlite://b.db` one in the folder that the program runs in, `sqlite:/a/b.db` and
+/// `sqlite:///a/b.db` one by its whole path.
+///
+/// ```
+/// use windlass_core::sqlite_file;
+/// assert_eq!(sqlite_file("sqlite:b.db?synchronous=normal"), Some("b.db"));
+/// assert_eq!(sqlite_file("sqlite:///a/b.db"), Some("/a/b.db"));
+/// assert_eq!(sqlite_file("postgres://db/app"), None);
+/// ```
+pub fn sqlite_file(url: &str) -> Option<&str> {
+    let name = url.strip_prefix("sqlite:")?;
+    let name = name.split_once('?').map_or(name, |(name, _)| name);
+    Some(name.strip_prefix("//").unwrap_or(name))
+}
+
 /// That of SQLAlchemy's URLs, as in `postgresql+asyncpg://`.
 fn driver(url: &str) -> Option<&str> {
     let (database, name) = url.split_once("://")?.0.split_once('+')?;

@@ -88,7 +88,8 @@ fn check(path: &Path) -> Result<()> {
         Ok(meta) if meta.is_dir() => {}
         Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => return Err(denied(path, cause)),
         _ => {
-            let message = format!("the folder of {shown} does not exist; create {} first", parent.display());
+            let instead = other_meant(path).unwrap_or_else(|| format!("create {} first", parent.display()));
+            let message = format!("the folder of {shown} does not exist; {instead}");
             return Err(Error::new(ErrorKind::InvalidOption, message));
         }
     }
@@ -113,6 +114,16 @@ fn check(path: &Path) -> Result<()> {
         ErrorKind::InvalidOption,
         format!("{shown} {what}; it was left untouched, name another file"),
     ))
+}
+
+/// What is probably meant by a path whose folder does not exist.
+fn other_meant(path: &Path) -> Option<String> {
+    if path.starts_with("~") {
+        return Some("only shells know what ~ is, so write the whole path".to_owned());
+    }
+    // Who comes from SQLAlchemy writes `sqlite:///data/jobs.db` for it.
+    let here = path.strip_prefix("/").ok().filter(|here| folder(here).is_dir())?;
+    Some(format!("write sqlite:{} for the one in this folder", here.display()))
 }
 
 fn is_ours(header: &[u8]) -> bool {

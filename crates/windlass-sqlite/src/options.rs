@@ -1,6 +1,6 @@
 use crate::Clock;
 use std::{path::PathBuf, time::Duration};
-use windlass_core::{Error, ErrorKind, Limits, Result, redact_url};
+use windlass_core::{Error, ErrorKind, Limits, Result, redact_url, sqlite_file};
 
 /// How a [`SqliteStore`](crate::SqliteStore) behaves.
 #[derive(Clone, Debug)]
@@ -56,11 +56,10 @@ pub enum Synchronous {
 
 /// Reads `sqlite:path`, `sqlite:path?synchronous=normal` or a bare path.
 pub(crate) fn parse(url: &str, options: &mut SqliteOptions) -> Result<PathBuf> {
-    let Some(rest) = url.strip_prefix("sqlite:") else {
+    let Some(name) = sqlite_file(url) else {
         return path(url, url);
     };
-    let (name, query) = rest.split_once('?').map_or((rest, None), |(name, query)| (name, Some(query)));
-    for pair in query.into_iter().flat_map(|query| query.split('&')) {
+    for pair in url.split_once('?').map(|(_, query)| query).into_iter().flat_map(|query| query.split('&')) {
         match pair.to_ascii_lowercase().as_str() {
             "synchronous=full" => options.synchronous = Synchronous::Full,
             "synchronous=normal" => options.synchronous = Synchronous::Normal,
@@ -75,8 +74,24 @@ pub(crate) fn parse(url: &str, options: &mut SqliteOptions) -> Result<PathBuf> {
             }
         }
     }
-    // `sqlite:///var/x` and `sqlite:/var/x` are the same absolute path.
-    path(name.strip_prefix("//").filter(|name| name.starts_with('/')).unwrap_or(name), url)
+    refuse_ambiguous(url, name)?;
+    path(name, url)
+}
+
+/// Three slashes and a file: here that would be one at the root of the file system, where nobody keeps any, and in SQLAlchemy's URLs it is one
+/// in the folder that the program runs in.
+fn refuse_ambiguous(url: &str, name: &str) -> Result<()> {
+    let Some(file) = name
+        .strip_prefix('/')
+        .filter(|file| url.starts_with("sqlite:///") && !file.is_empty() && !file.contains('/'))
+    else {
+        return Ok(());
+    };
+    let message = format!(
+        "{:?} may mean two files; write sqlite:{file} for one in this folder, or sqlite:/{file}",
+        redact_url(url)
+    );
+    Err(Error::new(ErrorKind::InvalidOption, message))
 }
 
 fn path(name: &str, url: &str) -> Result<PathBuf> {
@@ -103,6 +118,9 @@ mod tests {
         for url in ["/a/b.db", "sqlite:/a/b.db", "sqlite:///a/b.db", "sqlite:/a/b.db?synchronous=full"] {
             assert_eq!(parse(url, &mut SqliteOptions::default()).unwrap(), PathBuf::from("/a/b.db"), "{url}");
         }
+        for url in ["b.db", "sqlite:b.db", "sqlite://b.db"] {
+            assert_eq!(parse(url, &mut SqliteOptions::default()).unwrap(), PathBuf::from("b.db"), "{url}");
+        }
         let mut options = SqliteOptions::default();
         assert_eq!(parse("sqlite:b.db?synchronous=NORMAL", &mut options).unwrap(), PathBuf::from("b.db"));
         assert!(options.synchronous == Synchronous::Normal && options.marks_deploys);
@@ -115,6 +133,8 @@ mod tests {
         for url in [
             "",
             "sqlite:",
+            "sqlite://",
+            "sqlite:///",
             "sqlite::memory:",
             ":memory:",
             "sqlite:a?mode=ro",
@@ -124,5 +144,17 @@ mod tests {
             let error = parse(url, &mut SqliteOptions::default()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOption, "{url}");
         }
+    }
+
+    #[test]
+    fn what_sqlalchemy_means_otherwise_is_refused() {
+        let error = parse("sqlite:///jobs.db?synchronous=normal", &mut SqliteOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidOption);
+        let text = error.to_string();
+        assert!(text.contains("write sqlite:jobs.db for one in this folder, or sqlite:/jobs.db"), "{text}");
+        assert_eq!(
+            parse("sqlite:/jobs.db", &mut SqliteOptions::default()).unwrap(),
+            PathBuf::from("/jobs.db")
+        );
     }
 }

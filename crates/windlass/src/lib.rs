@@ -189,7 +189,7 @@ pub use windlass_core::{
     QueueStats, RateLimit, Result, Retention, RetentionRule, RetryPolicy, RetryReply, Schedule,
     ScheduleFilter, SchedulePut, ScheduleRecord, SchedulesPut, Settings, Store, StoreKind, StoreStatus,
     Timed, Timing, TimingRequest, Timings, TraceContext, Unique, UniqueKey, UniqueScope, UniqueUntil, When,
-    WorkerId, WorkerRecord, fingerprint, redact_url, telling_line,
+    WorkerId, WorkerRecord, fingerprint, redact_url, sqlite_file, telling_line,
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats, lend, remote};

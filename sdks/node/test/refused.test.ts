@@ -81,6 +81,7 @@ test('a URL that names no store says which do', async () => {
   for (const [url, words] of [
     ['postgresql+asyncpg://me:secret@host/shop', /leave out \+asyncpg: Windlass brings its own driver/], ['mysql://me@host/shop', /use sqlite:FILE or postgres:\/\/user@host\/database/],
     ['jobs.db', /use sqlite:FILE/], ['sqlite::memory:', /name a file/], ['sqlite:/none/of/these/jobs.db', /create \/none\/of\/these first/], ['sqlite:jobs.db?synchronus=off', /unknown parameter/],
+    ['sqlite:///jobs.db', /write sqlite:jobs.db for one in this folder, or sqlite:\/jobs.db/],
   ] as Array<[string, RegExp]>) {
     await assert.rejects(new Windlass(url).queues(), (error: Error) => error instanceof InvalidOption && words.test(error.message) && !error.message.includes('secret'))
   }

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,6 +127,8 @@ def test_a_kind_is_a_text(sqlite: App) -> None:
         ("jobs.db", "use sqlite:FILE"),
         ("sqlite::memory:", "loses every job; name a file"),
         ("sqlite:/none/of/these/jobs.db", "create /none/of/these first"),
+        ("sqlite:///jobs.db", "may mean two files; write sqlite:jobs.db for one in this folder, or sqlite:/jobs.db"),
+        ("sqlite:~/jobs.db", "only shells know what ~ is"),
         ("sqlite:jobs.db?synchronus=off", "unknown parameter"),
     ],
 )  # fmt: skip
@@ -134,3 +137,11 @@ def test_a_url_that_names_no_store(url: str, says: str) -> None:
     with pytest.raises(InvalidOption) as error:
         app.sync.queues()
     assert says in str(error.value) and "secret" not in str(error.value)
+
+
+def test_a_url_of_two_slashes_names_a_file_of_this_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = App("sqlite://jobs.db")
+    app.sync.migrate()
+    app.close()
+    assert (tmp_path / "jobs.db").exists()

@@ -109,6 +109,19 @@ async fn a_newer_schema_that_says_so_is_accepted() {
 }
 
 #[test]
+fn a_missing_folder_says_which_other_is_meant() {
+    for (path, says) in [
+        ("~/jobs.db", "only shells know what ~ is, so write the whole path"),
+        ("/tests/store/jobs.db", "write sqlite:tests/store/jobs.db for the one in this folder"),
+        ("/none/of/these/jobs.db", "create /none/of/these first"),
+    ] {
+        let error = refused(Path::new(path));
+        assert_eq!(error.kind(), ErrorKind::InvalidOption);
+        assert!(error.to_string().ends_with(says), "{error}");
+    }
+}
+
+#[test]
 fn a_missing_folder_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let error = refused(&folder.path().join("missing/jobs.db"));
