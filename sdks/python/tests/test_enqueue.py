@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel
 
-from windlass import App, Backoff, Context, Unique
+from windlass import App, Backoff, Context, Options, Unique
 from windlass.errors import InvalidArgs, InvalidName, InvalidOption, NotFound, UniqueConflict
 
 
@@ -277,3 +277,23 @@ def test_args_may_have_any_name(sqlite: App) -> None:
     id = job.enqueue_sync(self=1, connection=2, args=3, kwargs=4)
     assert sqlite.sync.job(id).args == {"self": 1, "connection": 2, "args": 3, "kwargs": 4}  # type: ignore[union-attr]
     assert job(self=1) is None
+
+
+def test_options_are_written_once_for_many_enqueues(sqlite: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    @sqlite.job("a", queue="mail", priority=3)
+    def job(n: int) -> None: ...
+
+    written: list[str] = []
+    spec = Options._spec
+    monkeypatch.setattr(Options, "_spec", lambda self, kind: written.append(kind) or spec(self, kind))
+    ids = [job.enqueue_sync(n) for n in range(3)]
+    assert len(written) == 1
+    other = job.with_options(priority=5)
+    ids += [other.enqueue_sync(3), job.enqueue_sync(4)]
+    assert [sqlite.sync.job(id).priority for id in ids] == [3, 3, 3, 5, 3]  # type: ignore[union-attr]
+
+    meta = {"at": 1}
+    with_meta = job.with_options(meta=meta)
+    first = with_meta.enqueue_sync(5)
+    meta["at"] = 2  # it is the caller's, and may change
+    assert [sqlite.sync.job(id).meta for id in (first, with_meta.enqueue_sync(6))] == [{"at": 1}, {"at": 2}]  # type: ignore[union-attr]

@@ -228,15 +228,15 @@ def append_audit(**entry: Any) -> Call[None]:
     return Call("append_audit", f'{{"entries":[{_given(**entry)}]}}', _nothing)
 
 
-def enqueue(job: dict[str, Any], args: str, idempotency_key: str | None) -> Call[list[int]]:
+def enqueue(job: str, args: str, idempotency_key: str | None) -> Call[list[int]]:
     key = "" if idempotency_key is None else f',"idempotency_key":{json.dumps(idempotency_key)}'
-    return Call("enqueue", f'{{"job":{encode(job)},"args":{args}{key}}}', lambda answer: list(answer["ids"]))
+    return Call("enqueue", f'{{"job":{job},"args":{args}{key}}}', lambda answer: list(answer["ids"]))
 
 
-def enqueue_unique(job: dict[str, Any], args: str) -> Call[list[EnqueuedUnique]]:
+def enqueue_unique(job: str, args: str) -> Call[list[EnqueuedUnique]]:
     read: Callable[[Any], list[EnqueuedUnique]] = lambda answer: [EnqueuedUnique._read(one) for one in answer["jobs"]]
-    return Call("enqueue_unique", f'{{"job":{encode(job)},"args":{args}}}', read)
+    return Call("enqueue_unique", f'{{"job":{job},"args":{args}}}', read)
 
 
-def enqueue_sql(job: dict[str, Any], args: str) -> Call[list[dict[str, Any]]]:
-    return Call("enqueue_sql", f'{{"job":{encode(job)},"args":{args}}}', list)
+def enqueue_sql(job: str, args: str) -> Call[list[dict[str, Any]]]:
+    return Call("enqueue_sql", f'{{"job":{job},"args":{args}}}', list)

@@ -45,6 +45,7 @@ class Job(Generic[P]):
         self.handler = handler
         self._connection = connection
         self._traces = traces
+        self._written: tuple[Options, str] | None = None
         self.__doc__ = handler.function.__doc__
         self.__name__: str = handler.function.__name__
         self.__qualname__: str = handler.function.__qualname__
@@ -192,6 +193,15 @@ class Job(Generic[P]):
             self._traces._carry(spec)
         return spec
 
+    def _written_spec(self) -> str:
+        """The same as JSON, written once for as long as nothing in it can change: an enqueue is then its args and little else."""
+        options = self.options
+        if self._traces is not None or options.meta is not None or options.tags:
+            return encode(self._spec())
+        if self._written is None or self._written[0] is not options:
+            self._written = (options, encode(self._spec()))
+        return self._written[1]
+
     def _one(self, args: tuple[Any, ...], given: dict[str, Any]) -> str:
         """The args of a call as JSON, in a list of their own."""
         return encode([self.handler.args_of(args, given)])
@@ -211,7 +221,7 @@ class Job(Generic[P]):
 
     def _enqueue(self, args: str) -> calls.Call[list[int]]:
         if self.options.unique is None:
-            return calls.enqueue(self._spec(), args, self.options.idempotency_key)
+            return calls.enqueue(self._written_spec(), args, self.options.idempotency_key)
         call = self._enqueue_unique(args)
         return calls.Call(call.op, call.payload, lambda answer: [stored.id for stored in call.read(answer)])
 
@@ -219,11 +229,11 @@ class Job(Generic[P]):
         if self.options.unique is None:
             raise InvalidOption(f"say what makes a job of kind {self.kind!r} unique, as in .with_options(unique=Unique('a key'))")
         self._refuse_key("a unique job")
-        return calls.enqueue_unique(self._spec(), args)
+        return calls.enqueue_unique(self._written_spec(), args)
 
     def _enqueue_sql(self, args: str) -> calls.Call[list[drivers.Statement]]:
         self._refuse_key("a job in a transaction")
-        return calls.enqueue_sql(self._spec(), args)
+        return calls.enqueue_sql(self._written_spec(), args)
 
     def _together(self, statements: list[drivers.Statement]) -> drivers.Statement:
         return drivers.together(statements, self.options.unique is not None)
