@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 
 import pytest
@@ -27,6 +28,17 @@ def test_everything_that_is_offered_is_there_and_explained() -> None:
     for name in windlass.__all__:
         offered = getattr(windlass, name)
         assert name in ("Around", "__version__", "errors") or offered.__doc__, name  # a type's other name has none
+
+
+@pytest.mark.parametrize("module", ["windlass", "windlass.errors", "windlass.testing", "windlass.traces"])
+def test_every_method_and_property_is_explained(module: str) -> None:
+    offered = importlib.import_module(module)
+    classes = [one for one in vars(offered).values() if inspect.isclass(one) and one.__module__.startswith("windlass")]
+    assert classes
+    for one in classes:
+        for name, member in vars(one).items():
+            function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+            assert name.startswith("_") or not inspect.isfunction(function) or function.__doc__, f"{one.__qualname__}.{name}"
 
 
 def test_errors_have_their_class_code_and_flags() -> None:

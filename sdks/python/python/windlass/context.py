@@ -38,18 +38,22 @@ class Context:
 
     @property
     def id(self) -> int:
+        """The job's number in the store."""
         return self._job.id
 
     @property
     def kind(self) -> str:
+        """The job's name in the store."""
         return self._job.kind
 
     @property
     def queue(self) -> str:
+        """The queue that it came from."""
         return self._job.queue
 
     @property
     def priority(self) -> int:
+        """Lower runs first."""
         return self._job.priority
 
     @property
@@ -59,10 +63,12 @@ class Context:
 
     @property
     def max_attempts(self) -> int:
+        """How often it is tried at most."""
         return self._job.max_attempts
 
     @property
     def is_last_attempt(self) -> bool:
+        """Whether the job is discarded when this attempt fails."""
         return self._job.attempt >= self._job.max_attempts
 
     @property
@@ -72,6 +78,7 @@ class Context:
 
     @property
     def enqueued_at(self) -> datetime:
+        """When it was stored, by the store's clock."""
         return datetime.fromtimestamp(self._job.enqueued_at_ms / 1000, timezone.utc)
 
     @property
@@ -82,14 +89,17 @@ class Context:
 
     @property
     def key(self) -> str | None:
+        """Whom or what the job is about, where it says so."""
         return self._job.key
 
     @property
     def tags(self) -> list[str]:
+        """What it can be found by."""
         return self._job.tags
 
     @property
     def meta(self) -> dict[str, Any] | None:
+        """The small object that came with it, for the handler and for people."""
         meta: dict[str, Any] | None = self._job.meta
         return meta
 
