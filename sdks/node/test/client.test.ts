@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { inspect } from 'node:util'
 import { test } from 'node:test'
 import {
-  defineJob, InvalidArgs, InvalidName, InvalidOption, NotFound, PermissionDenied, schedule, StorageFull, UniqueConflict, Unsupported, Windlass, WindlassError, type EnqueueOptions,
+  defineJob, InvalidArgs, InvalidName, InvalidOption, NotFound, PermissionDenied, schedule, StorageFull, UniqueConflict, Unsupported, Windlass, WindlassError, type EnqueueOptions, type JobDefinition,
 } from 'windlass'
 import { direct } from '#internal/native'
 import { enqueueSql } from 'windlass/sql'
@@ -185,6 +185,24 @@ test('an error of the native part has the class of its code, and says how to mig
   assert.throws(failed('invalid_name', 'a b'), InvalidName)
   assert.throws(failed('permission_denied', 'no'), PermissionDenied)
   assert.throws(failed('storage_full', 'full'), (error: StorageFull) => error instanceof StorageFull && error.retryable)
+})
+
+onSqlite('what a definition says is written once, however often it is enqueued', async ({ windlass }) => {
+  let reads = 0
+  const job = { ...defineJob<number>('counted'), get options () { reads++; return { queue: 'mail' } } } as JobDefinition<number>
+  const ids = [await windlass.enqueue(job, 1), await windlass.enqueue(job, 2, {}), await windlass.enqueue(job, 3, { idempotencyKey: 'once' })]
+  assert.equal(reads, 1)
+  assert.equal(await windlass.enqueue(job, 3, { idempotencyKey: 'once' }), ids[2])
+  assert.deepEqual((await windlass.jobs({ queue: 'mail' })).jobs.map(({ args }) => args).sort(), [1, 2, 3])
+  await windlass.enqueue(job, 4, { priority: 7 })
+  assert.deepEqual((await windlass.jobs({ queue: 'mail' })).jobs.map(({ priority }) => priority).sort(), [0, 0, 0, 7])
+})
+
+onSqlite('an option that is undefined is left out, and does not take back what the definition says', async ({ windlass }) => {
+  const job = defineJob<number>('of-a-queue', { queue: 'mail', priority: 3, maxAttempts: 2 })
+  const id = await windlass.enqueue(job, 1, { queue: undefined, priority: undefined, delay: undefined, maxAttempts: 4 })
+  const { queue, priority, maxAttempts, state } = (await windlass.job(id))!
+  assert.deepEqual([queue, priority, maxAttempts, state], ['mail', 3, 4, 'available'])
 })
 
 onSqlite('what cannot be enqueued is refused, and says what and why', async ({ windlass }) => {

@@ -8,15 +8,15 @@ export interface AuditEntry {
   action: string
   /** A queue, a schedule, a job. */
   target: string
-  role?: string
+  role?: string | undefined
   /** Which jobs, where a filter selected them: any JSON. */
   filter?: unknown
-  reason?: string
+  reason?: string | undefined
   /** How many jobs were touched. */
-  count?: number
+  count?: number | undefined
   /** Default `done`. */
-  outcome?: string
-  requestId?: string
+  outcome?: string | undefined
+  requestId?: string | undefined
 }
 
 /** An entry as the store has it. */
@@ -31,14 +31,14 @@ export interface AuditRecord extends AuditEntry {
 
 /** Which entries a page has. */
 export interface AuditFilter {
-  actor?: string
-  action?: string
-  target?: string
-  since?: Date
+  actor?: string | undefined
+  action?: string | undefined
+  target?: string | undefined
+  since?: Date | undefined
   /** The `next` of the page before. */
-  before?: string
+  before?: string | undefined
   /** Default 100. */
-  limit?: number
+  limit?: number | undefined
 }
 
 /** The newest entries first; null: there are no more. */

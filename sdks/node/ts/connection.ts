@@ -11,9 +11,9 @@ export interface WindlassOptions {
    * The keys of encrypted jobs: `ID:BASE64` of 32 bytes each, with commas between, the current one first (it seals; all of them open). From where you keep
    * passwords: `process.env.WINDLASS_KEYS`.
    */
-  keys?: string
+  keys?: string | undefined
   /** Traces of its jobs: `openTelemetry()` of `windlass/otel`. */
-  traces?: Traces
+  traces?: Traces | undefined
 }
 
 /** A store, opened when it is first needed. Its URL, which may hold a password, and its keys are in no property. */

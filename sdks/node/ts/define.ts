@@ -8,11 +8,11 @@ export interface JobDefinition<Input = unknown, Output = Input> {
   /** What to do: the name that workers know it by. */
   readonly kind: string
   /** Checks args where they are enqueued and where they are worked. */
-  readonly schema?: StandardSchema<Input, Output>
+  readonly schema?: StandardSchema<Input, Output> | undefined
   /** What holds for its jobs unless an enqueue says otherwise. */
   readonly options: JobOptions
   /** Of the type alone; it is never there. */
-  readonly types?: { input: Input, output: Output }
+  readonly types?: { input: Input, output: Output } | undefined
 }
 
 /** What an enqueue of such a job takes. */
@@ -33,7 +33,7 @@ export type ArgsOf<J extends JobDefinition> = NonNullable<J['types']>['output']
  */
 export function defineJob<S extends StandardSchema> (kind: string, options: JobOptions & { args: S }): JobDefinition<InputOf<S>, OutputOf<S>>
 export function defineJob<Args = Record<string, never>> (kind: string, options?: JobOptions): JobDefinition<Args>
-export function defineJob (kind: string, { args: schema, ...options }: JobOptions & { args?: StandardSchema } = {}): JobDefinition {
+export function defineJob (kind: string, { args: schema, ...options }: JobOptions & { args?: StandardSchema | undefined } = {}): JobDefinition {
   if (typeof kind !== 'string' || kind === '') {
     throw new InvalidOption('invalid_option', `a job needs a kind, a text such as 'mail.send', got ${kind === '' ? "''" : typeof kind}`)
   }

@@ -4,7 +4,7 @@ import { answer, type NativeClient } from './native.js'
 /** What may end a call before its time. */
 export interface Endable {
   /** When it aborts, the call rejects with its `reason`. What the call was to do has happened then, or not. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 
 /** Of calls that can be ended. */

@@ -13,7 +13,7 @@ export interface EnqueuedUnique { id: number, conflict: null | 'kept' | 'replace
 /** Options of an enqueue that can be repeated. */
 export interface OnceOptions extends EnqueueOptions {
   /** 1 to 200 bytes, for the whole store. A repeated call with the same key stores nothing and returns the ids of the first. */
-  idempotencyKey?: string
+  idempotencyKey?: string | undefined
 }
 
 /**
@@ -79,8 +79,20 @@ export async function bulk (job: JobDefinition, args: unknown[], options?: Enque
   }
   await checkAll(job, args)
   const text = encodeAll(job.kind, args)
-  const wire = encode({ job: wireJob(job.kind, job.options, options), idempotency_key: key }, 'the options of the job', InvalidOption)
-  return `${wire.slice(0, -1)},"args":${text}}`
+  const says = options && Object.keys(options).length > 0
+  const wire = says ? encode(wireJob(job.kind, job.options, options), OPTIONS, InvalidOption) : defined(job)
+  const once = key === undefined ? '' : `,"idempotency_key":${encode(key, OPTIONS, InvalidOption)}`
+  return `{"job":${wire}${once},"args":${text}}`
+}
+
+const OPTIONS = 'the options of the job'
+const written = new WeakMap<JobDefinition, string>()
+
+/** What a definition alone says of its jobs, as the core takes it: written once, so that an enqueue is its args and little else. */
+function defined (job: JobDefinition): string {
+  let text = written.get(job)
+  if (text === undefined) written.set(job, text = encode(wireJob(job.kind, job.options), OPTIONS, InvalidOption))
+  return text
 }
 
 /** The JSON array of all args; what is left out is `{}`. */

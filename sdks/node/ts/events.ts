@@ -27,14 +27,14 @@ export interface JobEvent {
 /** Which events, and from where on. */
 export interface EventsOptions {
   /** A cursor that was kept, `'start'` (default: everything that is still there), or `'now'`. */
-  after?: string
-  queues?: readonly string[]
-  kinds?: readonly string[]
-  events?: readonly EventType[]
+  after?: string | undefined
+  queues?: readonly string[] | undefined
+  kinds?: readonly string[] | undefined
+  events?: readonly EventType[] | undefined
   /** How many are asked for at a time. Default 1000. */
-  limit?: number
+  limit?: number | undefined
   /** Ends the iteration. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 
 /** A page of events. It may be empty though `more` follows, where the filters left all of it out. */

@@ -21,7 +21,7 @@ export interface BatchOptions {
   /** So many at most: 1 to 10,000. */
   maxSize: number
   /** How long the first waits for others, from when the worker took it: at most 10 minutes. Default: not at all, a batch is what the worker has at hand. */
-  wait?: Duration
+  wait?: Duration | undefined
 }
 
 /** @internal A handler with what it handles. */

@@ -18,7 +18,7 @@ brand(ThreadHandler, 'thread_handler')
  * ```
  */
 export function inThread<J extends JobDefinition> (
-  job: J, handler: (args: ArgsOf<J>, job: Job<ArgsOf<J>>) => unknown, { use = [] }: { use?: readonly Middleware[] } = {},
+  job: J, handler: (args: ArgsOf<J>, job: Job<ArgsOf<J>>) => unknown, { use = [] }: { use?: readonly Middleware[] | undefined } = {},
 ): ThreadHandler {
   return new ThreadHandler(job, handler, use)
 }

@@ -6,30 +6,30 @@ import { record } from './records.js'
 /** How many jobs of a queue run, over all workers of the store. Left out: no limit. */
 export interface QueueLimits {
   /** How many at once. */
-  concurrency?: number
+  concurrency?: number | undefined
   /** How many start in a time: `count` in every `period`, of them `burst` at once. */
-  rate?: { count: number, period: Duration, burst?: number }
+  rate?: { count: number, period: Duration, burst?: number | undefined } | undefined
 }
 
 /** What holds for the jobs of a queue that have the same key. */
 export interface KeyLimit {
   /** How many workers hold at once. */
-  concurrency?: number
+  concurrency?: number | undefined
   /** One after the other, in the order of their ids. */
-  serial?: boolean
+  serial?: boolean | undefined
   /** How many start in a time: `count` in every `period`. A job counts from when it is handed out until a period after its end. */
-  rate?: { count: number, period: Duration }
+  rate?: { count: number, period: Duration } | undefined
   /** How large a share of the queue they get: 1 to 1000, default 1. */
-  weight?: number
+  weight?: number | undefined
 }
 
 /** A limit as the store tells it. */
-export interface KeyLimitRecord extends Omit<KeyLimit, 'rate'> { rate?: { count: number, periodMs: number } }
+export interface KeyLimitRecord extends Omit<KeyLimit, 'rate'> { rate?: { count: number, periodMs: number } | undefined }
 
 /** The limits of a queue's keys. */
 export interface KeyLimits { default: KeyLimitRecord, named: Record<string, KeyLimitRecord> }
 
-type Rate = { count: number, period: Duration, burst?: number }
+type Rate = { count: number, period: Duration, burst?: number | undefined }
 
 const OF_KEYS = ['concurrency', 'serial', 'rate', 'weight']
 

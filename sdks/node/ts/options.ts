@@ -5,73 +5,73 @@ import { onlyKnown } from './known.js'
 /** When failed attempts are tried again: `base`, then growing, at most `max`, give or take `jitter`. */
 export interface RetryPolicy {
   /** How delays grow. Default exponential. */
-  backoff?: 'exponential' | 'linear' | 'fixed'
+  backoff?: 'exponential' | 'linear' | 'fixed' | undefined
   /** The first delay. Default 15 s. */
-  base?: Duration
+  base?: Duration | undefined
   /** By what an exponential one grows. Default 2. */
-  factor?: number
+  factor?: number | undefined
   /** The longest delay. Default a day, and `base` where the delay is fixed. */
-  max?: Duration
+  max?: Duration | undefined
   /** By what share of itself a delay varies, 0 to 1. Default 0.1, and 0 where the delay is fixed. */
-  jitter?: number
+  jitter?: number | undefined
 }
 
 /** What makes a job unique, by `key`, by all `args`, or by `fields` of them. */
 export interface Unique {
   /** A key of your own: 1 to 200 bytes. */
-  key?: string
+  key?: string | undefined
   /** By all args. */
-  args?: true
+  args?: true | undefined
   /** By these fields of the args. */
-  fields?: readonly string[]
+  fields?: readonly string[] | undefined
   /** Among the jobs of its kind (default) or of its queue. */
-  in?: 'kind' | 'queue'
+  in?: 'kind' | 'queue' | undefined
   /** Until it is finished (default) or started. */
-  until?: 'started' | 'finished'
+  until?: 'started' | 'finished' | undefined
   /** For a time instead: without `until`. */
-  for?: Duration
+  for?: Duration | undefined
   /** What happens when another job has the key: it stays (default), is replaced, its time begins anew (with `for`), or the call fails. */
-  onConflict?: 'keep' | 'replace' | 'extend' | 'error'
+  onConflict?: 'keep' | 'replace' | 'extend' | 'error' | undefined
   /** With `replace`: how long a job may be put off by that. */
-  maxWait?: Duration
+  maxWait?: Duration | undefined
 }
 
 /** What may hold for all jobs of a kind. */
 export interface JobOptions {
   /** Where it waits. Default `default`. */
-  queue?: string
+  queue?: string | undefined
   /** Lower runs first: -100 to 100, default 0. */
-  priority?: number
+  priority?: number | undefined
   /** How often it is tried: 1 to 1000, default 20. */
-  maxAttempts?: number
+  maxAttempts?: number | undefined
   /** How long an attempt may take. */
-  timeout?: Duration
+  timeout?: Duration | undefined
   /** When failed attempts are tried again. */
-  retryPolicy?: RetryPolicy
+  retryPolicy?: RetryPolicy | undefined
   /** What jobs can be found by: at most 20. */
-  tags?: readonly string[]
+  tags?: readonly string[] | undefined
   /** How many starts it takes of the rate of its queue. Default 1. */
-  cost?: number
+  cost?: number | undefined
   /** What makes a job unique. */
-  unique?: Unique
+  unique?: Unique | undefined
   /** Has args, result and checkpoints sealed before they are stored: only who has the keys can read them. */
-  encrypted?: boolean
+  encrypted?: boolean | undefined
 }
 
 /** What may hold for one enqueue. */
 export interface EnqueueOptions extends JobOptions {
   /** Not before so long from now, by the store's clock. */
-  delay?: Duration
+  delay?: Duration | undefined
   /** Not before this time. */
-  scheduledAt?: Date
+  scheduledAt?: Date | undefined
   /** Not started from this time on, but cancelled. */
-  expiresAt?: Date
+  expiresAt?: Date | undefined
   /** Not started when it has waited for so long. */
-  expiresIn?: Duration
+  expiresIn?: Duration | undefined
   /** Whom or what the job is about, such as a tenant: 1 to 200 bytes. Limits of a queue's keys go by it. */
-  key?: string
+  key?: string | undefined
   /** A small object for the handler and for people. */
-  meta?: Record<string, unknown>
+  meta?: Record<string, unknown> | undefined
 }
 
 /** @internal The names of all options of a job. */
@@ -85,8 +85,8 @@ export type WireJob = { kind: string } & Record<string, unknown>
 
 /** The job that a kind and options make. Throws `InvalidOption` for options that there are not and for `unique` that says too much or too little; ranges are checked by the core. */
 export function wireJob (kind: string, defaults: JobOptions, options: EnqueueOptions = {}): WireJob {
-  const all: EnqueueOptions = { ...defaults, ...options }
-  onlyKnown(all, KNOWN, `a job of kind "${kind}"`)
+  onlyKnown(options, KNOWN, `a job of kind "${kind}"`)
+  const all: EnqueueOptions = { ...defaults, ...said(options) }
   if (all.unique) onlyKnown(all.unique, OF_UNIQUE, 'unique')
   const wrong = all.unique && wrongUnique(all.unique, all.expiresIn)
   if (wrong !== undefined) throw new InvalidOption('invalid_option', `a unique job of kind "${kind}": ${wrong}`)
@@ -108,6 +108,14 @@ export function wireJob (kind: string, defaults: JobOptions, options: EnqueueOpt
     encrypted: all.encrypted,
     ...all.unique && wireUnique(all.unique),
   }
+}
+
+/** What is said: `{ queue: undefined }` leaves the queue as the definition has it. */
+function said (options: EnqueueOptions): EnqueueOptions {
+  for (const name in options) {
+    if (options[name as keyof EnqueueOptions] === undefined) return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+  }
+  return options
 }
 
 /** A retry policy as the core reads it. */

@@ -12,12 +12,12 @@ export type { Sent, Traces } from './tracing.js'
 /** How traces of jobs are made. */
 export interface OpenTelemetryOptions {
   /** Where spans go. Default: where those of the program go. */
-  provider?: TracerProvider
+  provider?: TracerProvider | undefined
   /**
    * How soon after its enqueue a first attempt has to begin to be a part of the sender's trace. Default a minute. Later ones, and retries, are traces of their own
    * with a link; with 0 all are.
    */
-  childWithin?: Duration
+  childWithin?: Duration | undefined
 }
 
 /**

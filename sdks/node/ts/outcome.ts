@@ -23,7 +23,7 @@ export function complete (result?: unknown): Outcome {
 }
 
 /** The attempt failed: again after this time, or after the delay of the job's retry policy. */
-export function retry (options: { after?: Duration, error?: string } = {}): Outcome {
+export function retry (options: { after?: Duration | undefined, error?: string | undefined } = {}): Outcome {
   onlyKnown(options, ['after', 'error'], 'retry')
   const after = options.after === undefined ? undefined : milliseconds(options.after, 'after')
   return new Outcome({ type: 'retry', error: text(options.error ?? 'the handler asked for a retry'), after_ms: after })

@@ -15,13 +15,13 @@ import type { HandlerReport } from './records.js'
 /** What a handler finds that {@link perform} runs: the options of its job are those of an enqueue. */
 export interface PerformOptions extends EnqueueOptions {
   /** Which attempt it is, from 1. */
-  attempt?: number
+  attempt?: number | undefined
   /** What an earlier attempt left as its checkpoint. */
   checkpoint?: unknown
   /** Has `job.signal` abort as for a job that is cancelled: `AbortSignal.abort()` from the start. */
-  cancelWhen?: AbortSignal
+  cancelWhen?: AbortSignal | undefined
   /** What the handler throws is in `error`, instead of being thrown. */
-  allowFailures?: boolean
+  allowFailures?: boolean | undefined
 }
 
 /** What a handler did that {@link perform} ran. */

@@ -24,17 +24,17 @@ export interface Settings {
 }
 
 /** What to change of the settings. */
-export interface SettingsChange { retention?: Duration, deadRetention?: Duration, auditRetention?: Duration, segmentBytes?: number, maxCrashes?: number }
+export interface SettingsChange { retention?: Duration | undefined, deadRetention?: Duration | undefined, auditRetention?: Duration | undefined, segmentBytes?: number | undefined, maxCrashes?: number | undefined }
 
 /** What is kept of the jobs of one queue that ended in one way. */
 export interface RetentionRule {
   /** Left out: every queue that has no rule of its own. */
-  queue?: string
+  queue?: string | undefined
   outcome: EndState
   /** How long they are kept. */
-  age?: Duration
+  age?: Duration | undefined
   /** How many are kept, those that ended last; not for completed jobs. */
-  count?: number
+  count?: number | undefined
 }
 
 /** The same as it is kept: what does not apply is null. */
@@ -43,10 +43,10 @@ export interface RetentionRecord { queue: string | null, outcome: EndState, ageM
 /** Which counters to read, and how much time one count is of. */
 export interface HistoryOptions {
   /** Whole minutes; default one. */
-  step?: Duration
-  queue?: string
-  kind?: string
-  outcome?: Exclude<EventType, 'enqueued' | 'started'>
+  step?: Duration | undefined
+  queue?: string | undefined
+  kind?: string | undefined
+  outcome?: Exclude<EventType, 'enqueued' | 'started'> | undefined
 }
 
 /** How many jobs ended in which way. */

@@ -73,7 +73,7 @@ export interface QueueRecord {
 }
 
 /** Which queues are listed. */
-export interface QueueFilter { search?: string, after?: string, limit?: number }
+export interface QueueFilter { search?: string | undefined, after?: string | undefined, limit?: number | undefined }
 
 /** A worker as an operator sees it. */
 export interface WorkerRecord {

@@ -21,19 +21,19 @@ export interface ScheduleSpec<J extends JobDefinition = JobDefinition> {
   /** A cron expression of five or six fields, `@daily`, or an interval such as `every 15m`. */
   cron: string
   /** The time zone that cron is meant in. Default UTC. */
-  zone?: string
-  startsAt?: Date
-  endsAt?: Date
+  zone?: string | undefined
+  startsAt?: Date | undefined
+  endsAt?: Date | undefined
   /** Ticks come up to so much late, each schedule at its own moment. */
-  jitter?: Duration
+  jitter?: Duration | undefined
   /** At a tick while the job before has not ended. */
-  overlap?: 'allow' | 'skip' | 'queue_one'
+  overlap?: 'allow' | 'skip' | 'queue_one' | undefined
   /** Which ticks fire that nobody was there to fire. */
-  missed?: 'none' | 'last' | { all: number }
+  missed?: 'none' | 'last' | { all: number } | undefined
   job: J
-  args?: ArgsInput<J>
+  args?: ArgsInput<J> | undefined
   /** What holds for its jobs, beside what their definition says. */
-  options?: ScheduleOptions
+  options?: ScheduleOptions | undefined
 }
 
 /** A schedule as the store has it. */
@@ -71,7 +71,7 @@ export class Schedules {
    * await windlass.schedules.put([schedule({ name: 'report', cron: '30 6 * * MON-FRI', zone: 'Europe/Berlin', job: report, args: {} })])
    * ```
    */
-  async put (schedules: ScheduleSpec[], options: { source?: string, prune?: boolean } = {}): Promise<{ replies: Array<'created' | 'changed' | 'unchanged'>, removed: string[] }> {
+  async put (schedules: ScheduleSpec[], options: { source?: string | undefined, prune?: boolean | undefined } = {}): Promise<{ replies: Array<'created' | 'changed' | 'unchanged'>, removed: string[] }> {
     if (options.prune && !options.source) {
       throw new InvalidOption('invalid_option', "prune removes what else is of a source, so say which one: put(schedules, { source: 'shop', prune: true })")
     }
@@ -81,7 +81,7 @@ export class Schedules {
   }
 
   /** A page of schedules by name; go on with `after: next`. */
-  async list (options: { source?: string, after?: string, limit?: number } = {}): Promise<{ schedules: ScheduleRecord[], next: string | null }> {
+  async list (options: { source?: string | undefined, after?: string | undefined, limit?: number | undefined } = {}): Promise<{ schedules: ScheduleRecord[], next: string | null }> {
     return record(await this.#on.call('schedules', options))
   }
 
@@ -101,7 +101,7 @@ export class Schedules {
   async run (name: string): Promise<number> { return (await this.#on.call('run_schedule', { name }) as { id: number }).id }
 
   /** The next ticks of a schedule that need not be stored. */
-  async preview (spec: ScheduleSpec, options: { after?: Date, count?: number } = {}): Promise<Date[]> {
+  async preview (spec: ScheduleSpec, options: { after?: Date | undefined, count?: number | undefined } = {}): Promise<Date[]> {
     const payload = { schedule: await wireSchedule(spec), after: time(options.after, 'after'), count: options.count }
     return (await this.#on.call('preview_schedule', payload) as string[]).map(tick => new Date(tick))
   }

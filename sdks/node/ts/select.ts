@@ -7,34 +7,38 @@ import { span, time } from './options.js'
 import { record, type JobState } from './records.js'
 import type { Duration } from './duration.js'
 
+/** What came of a cancel: the job ended, is told to stop, has ended before, or is not there. */
 export type CancelReply = 'cancelled' | 'running' | 'finished' | 'not_found'
+/** What came of a retry: the job is due at once, is to run anyway, has completed, another has its unique key, or it is not there. */
 export type RetryReply = 'retried' | 'pending' | 'completed' | 'key_taken' | 'not_found'
+/** What came of a delete: the job is gone, runs, has completed (retention removes it), or is not there. */
 export type DeleteReply = 'deleted' | 'running' | 'completed' | 'not_found'
+/** What came of an edit: the job is changed, runs, has ended, has args that only who has the keys can write, or is not there. */
 export type EditReply = 'edited' | 'running' | 'finished' | 'encrypted' | 'not_found'
 
 /** Which jobs. */
 export interface JobFilter {
-  state?: JobState
-  queue?: string
-  kind?: string
-  tag?: string
+  state?: JobState | undefined
+  queue?: string | undefined
+  kind?: string | undefined
+  tag?: string | undefined
   /** Their last error contains this text, in any case of A to Z. */
-  error?: string
+  error?: string | undefined
   /** Their args contain this object: its members, and those of objects within it; encrypted args contain nothing. */
-  args?: Record<string, unknown>
+  args?: Record<string, unknown> | undefined
 }
 
 /** All jobs that a filter selects; an empty one needs `everything: true`. */
 export interface Selection extends JobFilter {
-  everything?: boolean
+  everything?: boolean | undefined
   /** Changes nothing, and says what would be. */
-  dryRun?: boolean
+  dryRun?: boolean | undefined
   /** Stops after so many. */
-  atMost?: number
+  atMost?: number | undefined
   /** So many a second at most. */
-  perSecond?: number
+  perSecond?: number | undefined
   /** Ends it, which rejects with the reason of the signal then: what was done by then is done. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 
 /** How many jobs were touched. */
@@ -53,13 +57,13 @@ export interface Touched {
 /** What to change of jobs. */
 export interface JobEdit {
   /** Available now. */
-  now?: true
-  delay?: Duration
-  scheduledAt?: Date
-  queue?: string
-  priority?: number
-  maxAttempts?: number
-  args?: unknown
+  now?: true | undefined
+  delay?: Duration | undefined
+  scheduledAt?: Date | undefined
+  queue?: string | undefined
+  priority?: number | undefined
+  maxAttempts?: number | undefined
+  args?: unknown | undefined
 }
 
 /** Does something to one job, to several, or to all that a filter selects. */

@@ -40,9 +40,9 @@ export interface Mark { at: Date, label: string, actor: string }
 /** Of which jobs, and how much time one answer is of. */
 export interface TimingsOptions {
   /** Whole minutes; default one. */
-  step?: Duration
-  queue?: string
-  kind?: string
+  step?: Duration | undefined
+  queue?: string | undefined
+  kind?: string | undefined
 }
 
 const BACK = 'the time to look back'

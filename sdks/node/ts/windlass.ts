@@ -110,7 +110,7 @@ export class Windlass {
   async job (id: number): Promise<JobRecord | null> { return record(await this.#on.call('job', { id })) }
 
   /** A page of jobs. */
-  async jobs (filter: JobFilter & { after?: string, limit?: number } = {}): Promise<JobPage> {
+  async jobs (filter: JobFilter & { after?: string | undefined, limit?: number | undefined } = {}): Promise<JobPage> {
     return record(await this.#on.call('jobs', filter))
   }
 
@@ -171,7 +171,7 @@ export class Windlass {
   async queue (name: string): Promise<QueueRecord | undefined> { return record<QueueRecord[]>(await this.#on.call('queues', { name }))[0] }
 
   /** Whether a worker of these queues, which knows these kinds (default: all), would be given a job now, if only to find that it does not know its kind. Cheap. */
-  async anyAvailable ({ queues, kinds }: { queues: readonly string[], kinds?: readonly string[] }): Promise<boolean> {
+  async anyAvailable ({ queues, kinds }: { queues: readonly string[], kinds?: readonly string[] | undefined }): Promise<boolean> {
     return await this.#on.call('any_available', { queues, kinds }) as boolean
   }
 

@@ -18,31 +18,31 @@ export interface WorkerOptions {
   /** Queues, and how many jobs of each run at once: `{ mail: 50, images: 4 }`. */
   queues: Record<string, number>
   /** Its name for people. Default: the host's and the process's. */
-  name?: string
+  name?: string | undefined
   /** The name of the program, shown where workers are listed. Default: that of its script. */
-  program?: string
+  program?: string | undefined
   /**
    * The version of the application, as you count: shown where workers are listed, so that people see how far a deploy is. Default: what the
    * environment variable `WINDLASS_APP_VERSION` says.
    */
-  appVersion?: string
+  appVersion?: string | undefined
   /** How long an attempt may take, of jobs that do not say. */
-  timeout?: Duration
+  timeout?: Duration | undefined
   /** When failed attempts are tried again, of jobs that do not say. */
-  retryPolicy?: RetryPolicy
+  retryPolicy?: RetryPolicy | undefined
   /** How long the worker may be silent before others take its jobs. Default 30 s. */
-  lease?: Duration
+  lease?: Duration | undefined
   /** How long a shutdown lets running jobs go on. */
-  gracePeriod?: Duration
+  gracePeriod?: Duration | undefined
   /**
    * `pipelined` (default): the next job begins while what became of the last is written; after a crash the jobs of some milliseconds run again.
    * `strict`: it begins when that is committed; after a crash no more than run at once.
    */
-  settling?: 'pipelined' | 'strict'
+  settling?: 'pipelined' | 'strict' | undefined
   /** Takes plain args of encrypted kinds, too: those from before they were. Meanwhile whoever can write to the store can make up jobs of these. */
-  acceptPlainArgs?: boolean
+  acceptPlainArgs?: boolean | undefined
   /** Told what handlers threw. Default: to `console.error`. */
-  onError?: (error: unknown, job: JobInfo) => void
+  onError?: ((error: unknown, job: JobInfo) => void) | undefined
 }
 
 const KNOWN = ['queues', 'name', 'program', 'appVersion', 'timeout', 'retryPolicy', 'lease', 'gracePeriod', 'settling', 'acceptPlainArgs', 'onError']

@@ -16,6 +16,7 @@ const OPTIONS = Symbol('windlass.module_options')
  * ```
  */
 export class WindlassModule {
+  /** `WindlassModule.forRoot({ store: process.env.DATABASE_URL!, queues: { mail: 20 } })` */
   static forRoot (options: WindlassModuleOptions): DynamicModule {
     return dynamic({ provide: OPTIONS, useValue: options })
   }

@@ -7,13 +7,13 @@ export interface WindlassModuleOptions extends WindlassOptions, Partial<WorkerOp
   /** `postgres://me@localhost/shop`, or `sqlite:jobs.db`. */
   store: string
   /** Makes or updates the tables at the start. */
-  migrate?: boolean
+  migrate?: boolean | undefined
   /** What decorators cannot say: `worker => worker.handleInThreads(...)`. */
-  register?: (worker: Worker) => unknown
+  register?: ((worker: Worker) => unknown) | undefined
 }
 
 /** The same, made by a function that may wait and be given providers. */
 export interface WindlassModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
-  inject?: any[]
+  inject?: any[] | undefined
   useFactory: (...injected: any[]) => WindlassModuleOptions | Promise<WindlassModuleOptions>
 }

@@ -9,9 +9,9 @@ export type Statement = [text: string, params: string[]]
 /** Options of an enqueue by SQL. */
 export interface EnqueueSqlOptions extends EnqueueOptions {
   /** The schema of Windlass. Default `windlass`. */
-  schema?: string
+  schema?: string | undefined
   /** As of `enqueue`. */
-  idempotencyKey?: string
+  idempotencyKey?: string | undefined
 }
 
 // Jobs as `enqueue_many` takes them. Spans become times there, by the clock of the database. The parameters come in the order of their
