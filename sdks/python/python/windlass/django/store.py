@@ -29,7 +29,7 @@ def url_of(using: str) -> str:
     if connection.vendor != "postgresql":
         raise ImproperlyConfigured(
             f"the database {using!r} is {connection.vendor}, whose transactions Windlass cannot join: give the backend a store of its own, "
-            "as in OPTIONS={'store': 'sqlite:jobs.db'}"
+            "as in OPTIONS={'store': 'sqlite:jobs.db'}, and an app its URL, as in App('sqlite:jobs.db')"
         )
     settings: dict[str, Any] = connection.settings_dict
     if not settings["NAME"]:
