@@ -13,6 +13,7 @@ MAIN = {
     "burst": ("lateness.p99_us", "ms late at p99", 1000),
     "cancel": ("cancel_call.p50_us", "ms for a call at p50", 1000),
     "events": ("events_per_second", "events/s", 1),
+    "waiters": ("told_after.p99_us", "ms after its end at p99", 1000),
 }
 # A quiet key beside a busy one.
 QUIET = ("beside.p99_us", "ms to start at p99", 1000)

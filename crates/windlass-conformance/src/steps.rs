@@ -23,7 +23,7 @@ pub const LEASE: Duration = Duration::from_secs(3600);
 /// A lease that has run out by the time anybody looks.
 pub const TINY_LEASE: Duration = Duration::from_millis(1);
 /// How long a condition may take to come true before the rule counts as broken.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_secs(180);
 /// A delay that never ends within a test.
 pub const LATER: Duration = Duration::from_secs(3600);
 /// Whatever has completed goes with the next housekeeping, and segments move on at every chance.

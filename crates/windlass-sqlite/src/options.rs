@@ -102,7 +102,7 @@ fn path(name: &str, url: &str) -> Result<PathBuf> {
         );
         return Err(Error::new(ErrorKind::InvalidOption, message));
     }
-    if name.is_empty() || name.contains('\0') {
+    if name.is_empty() || name.ends_with('/') || name.contains('\0') {
         let message = format!("{:?} names no file; use sqlite:FILE", redact_url(url));
         return Err(Error::new(ErrorKind::InvalidOption, message));
     }
