@@ -4,14 +4,14 @@ use crate::{
     database::Database,
     error::Effect,
     listen::{Shared, keep_listening},
-    query::Query,
+    query::{Param, Query},
     record::job_record,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 use tokio_postgres::types::Type;
-use windlass_core::{Ended, Ends, JobId, Result, Wake};
+use windlass_core::{Ended, Ends, ErrorKind, JobId, Result, Wake};
 
 /// Hints of ends; behind a transaction-mode pooler none come.
 pub(crate) struct PostgresEnds {
@@ -49,13 +49,27 @@ impl Ends for PostgresEnds {
     }
 }
 
+const ENDED: &str = "SELECT (e.job).*, e.asked FROM {schema}.ended_jobs($1) e";
+/// In a schema of before table version 27.
+const ENDED_ONE_BY_ONE: &str =
+    "SELECT r.*, u.id FROM unnest($1) AS u(id) CROSS JOIN LATERAL {schema}.find_job(u.id) f
+    LEFT JOIN LATERAL {schema}.job_record(u.id) r ON true
+    WHERE f.place IS NULL OR f.place = 'dead' OR f.settled_at IS NOT NULL";
+
 /// Cost: ended_jobs.
 pub(crate) async fn ended(db: &Database, ids: &[JobId]) -> Result<Ended> {
     let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
-    let sql = db.sql("SELECT (e.job).*, e.asked FROM {schema}.ended_jobs($1) e");
     let connection = db.client("wait for jobs").await?;
+    let ids: [Param<'_>; 1] = [(&ids, Type::INT8_ARRAY)];
+    let asked = connection.query(&db.sql(ENDED), &ids, Effect::Repeatable).await;
+    let rows = match asked {
+        Err(error) if error.kind() == ErrorKind::SchemaMissing => {
+            connection.query(&db.sql(ENDED_ONE_BY_ONE), &ids, Effect::Repeatable).await?
+        }
+        rows => rows?,
+    };
     let mut ended = Ended::default();
-    for row in connection.query(&sql, &[(&ids, Type::INT8_ARRAY)], Effect::Repeatable).await? {
+    for row in rows {
         match row.get::<_, Option<i64>>(0) {
             Some(_) => ended.jobs.push(job_record(&row)?),
             None => ended.unknown.push(JobId(row.get(row.len() - 1))),

@@ -41,11 +41,11 @@ DECLARE
     r record;
     c {schema}.claim; -- of the row before
     n {schema}.claim; -- the newest of its lane
-    s record;
-    v_ids   bigint[];
+    s record; -- the settlements of that claim, at most 2
+    own record; -- of the job, where there are several or one names jobs
+    v_ids    bigint[];
     v_passed bigint[]; -- those with a row that is to be stepped over
-    v_lane  integer;
-    v_count bigint; -- settlements of that claim, at most 2
+    v_lane   integer;
 BEGIN
     v_ids := ARRAY(SELECT DISTINCT u FROM unnest(p_ids) AS u);
     RETURN QUERY SELECT h.id, 'waiting'::text, NULL::integer, NULL::xid8, NULL::bigint, NULL::integer, NULL::timestamptz, NULL::timestamptz
@@ -77,7 +77,7 @@ BEGIN
             AND NOT (c.start_xid IS NOT NULL AND pg_visible_in_snapshot(r.xid, c.to_snapshot) AND (r.xid, r.id) <= (c.start_xid, c.start_id))) IS NOT TRUE THEN
             SELECT k.* INTO c FROM {schema}.claim_of(v_lane, r.xid, r.id) o LEFT JOIN {schema}.claim k ON k.lane_id = v_lane AND k.seq = o.seq;
             CONTINUE WHEN c.seq IS NULL; -- history, like the rows that went with their segment
-            SELECT count(*) AS n, min(x.low_id) AS low, min(x.high_id) AS high, bool_and(x.completed) AS completed, min(x.settled_at) AS at INTO s
+            SELECT count(*) AS n, min(x.high_id) AS high, bool_and(x.completed) AS completed, min(x.settled_at) AS at INTO s
                 FROM (SELECT * FROM {schema}.settlement t WHERE t.lane_id = v_lane AND t.seq = c.seq LIMIT 2) AS x;
         END IF;
         seq := c.seq; worker_id := c.worker_id; claimed_at := c.claimed_at;
@@ -85,8 +85,9 @@ BEGIN
             CONTINUE WHEN NOT s.completed;
             settled_at := s.at;
         ELSIF s.n > 0 THEN
-            SELECT st.settled_at INTO settled_at FROM {schema}.settlement_of(v_lane, c.seq, r.id) st WHERE st.completed;
-            CONTINUE WHEN settled_at IS NULL AND EXISTS (SELECT 1 FROM {schema}.settlement_of(v_lane, c.seq, r.id) st WHERE NOT st.completed);
+            SELECT st.completed, st.settled_at INTO own FROM {schema}.settlement_of(v_lane, c.seq, r.id) st;
+            CONTINUE WHEN own.completed = false;
+            settled_at := own.settled_at;
         END IF;
         RETURN NEXT;
     END LOOP;

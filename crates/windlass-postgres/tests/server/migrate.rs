@@ -3,7 +3,9 @@
 use crate::cluster::Fixture;
 use std::sync::Arc;
 use windlass_conformance::steps::{LATER, QUEUE, jobs, worker};
-use windlass_core::{Args, Disposition, ErrorKind, JobStore, Load, Program, Settled, Store, WorkerSpec};
+use windlass_core::{
+    Args, Disposition, ErrorKind, JobId, JobStore, Load, Program, Settled, Store, WorkerSpec,
+};
 use windlass_postgres::PostgresStore;
 
 /// Every function is created anew each time, so whoever is in the middle of one must not notice.
@@ -125,6 +127,20 @@ async fn a_schema_without_programs_is_worked_on() {
         (known.program.name.as_ref(), known.program.app_version.as_ref(), known.load),
         (None, None, Load::default())
     );
+}
+
+/// On a schema that is not migrated to version 27 who waits asks for each job by itself.
+#[tokio::test]
+async fn a_schema_without_ended_jobs_tells_which_ended() {
+    let fixture = Fixture::shared().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let ids = store.enqueue(&jobs(3)).await.unwrap();
+    let worker = worker(&store, &[QUEUE], &[], LATER).await;
+    worker.drain_some(1).await;
+    fixture.sql().await.batch_execute(&fixture.text("DROP FUNCTION windlass.ended_jobs")).await.unwrap();
+    let ended = store.ended(&[ids.clone(), vec![JobId(i64::MAX)]].concat()).await.unwrap();
+    let told: Vec<JobId> = ended.jobs.iter().map(|job| job.id).collect();
+    assert_eq!((told, ended.unknown), (vec![ids[0]], vec![JobId(i64::MAX)]));
 }
 
 /// Which rows of the log are to be stepped over is known by their place since table version 22: a migration finds it, also of a job that stood in the log
