@@ -27,7 +27,8 @@ pub struct Completion {
 /// Some jobs of one claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobSet {
-    /// Every job of the claim that no other settlement names.
+    /// Every job of the claim that no other settlement names. The engine says it where one request has all jobs of the
+    /// claim: after a failover the store may have lost what was settled before, which would count as completed.
     Rest,
     /// The claim's jobs with ids in these inclusive ranges. Jobs of *other* claims may lie between.
     Ranges(Vec<(i64, i64)>),

@@ -29,8 +29,6 @@ pub(crate) struct OpenClaim {
     waiters: Vec<oneshot::Sender<()>>,
     unstarted: u32,
     unfinished: u32,
-    /// Some jobs were given up without a settlement, so the claim can never be settled as a whole.
-    has_forgotten_jobs: bool,
     dirty: Dirty,
 }
 
@@ -63,7 +61,6 @@ impl OpenClaim {
             waiters: Vec::new(),
             unstarted: count,
             unfinished: count,
-            has_forgotten_jobs: false,
             dirty: Dirty::No,
         }
     }
@@ -100,7 +97,6 @@ impl OpenClaim {
     pub(crate) fn forget(&mut self, count: u32) {
         self.unstarted -= count;
         self.unfinished -= count;
-        self.has_forgotten_jobs = true;
     }
 
     /// Notes that there is something to settle. Whether there was nothing before.
@@ -194,8 +190,9 @@ impl OpenClaim {
         batch.jobs += self.unsettled();
         batch.bytes += bytes;
         if self.completed_count > 0 {
-            let is_whole = self.is_finished() || cfg!(feature = "bug_rest_with_unfinished");
-            let jobs = match is_whole && !self.has_forgotten_jobs {
+            // What was settled before is not taken for known: a failover may have lost it.
+            let is_whole = self.unsettled() == self.ids.len() || cfg!(feature = "bug_rest_with_unfinished");
+            let jobs = match is_whole {
                 true => JobSet::Rest,
                 false => {
                     let ranges = self.ranges();

@@ -237,7 +237,24 @@ mod tests {
         assert!(collect(&mut open, &round(1, Eagerness::Patient)).is_none());
         assert_eq!(only(collect(&mut open, &round(2, Eagerness::Patient))).count, 1);
         open.complete(0, 1);
-        assert_eq!(only(collect(&mut open, &round(2, Eagerness::Eager))).jobs, JobSet::Rest);
+        let completion = only(collect(&mut open, &round(2, Eagerness::Eager)));
+        assert_eq!(completion.jobs, JobSet::Ranges(vec![(2, 2)]), "the store may have lost the first");
+    }
+
+    #[test]
+    fn a_claim_with_an_exception_of_before_is_not_settled_as_a_whole() {
+        let retry = || Disposition::Retry { delay: Duration::ZERO, error: String::new() };
+        for settled_before in [true, false] {
+            let (mut open, _) = claims_of(&[1, 2, 3]);
+            open.started(0);
+            open.add_exception(0, 1, 0, retry());
+            if settled_before {
+                assert_eq!(collect(&mut open, &round(1, Eagerness::Flush)).map(|batch| batch.jobs), Some(1));
+            }
+            finish(&mut open, [0, 2]);
+            let jobs = only(collect(&mut open, &round(2, Eagerness::Flush))).jobs;
+            assert_eq!(jobs == JobSet::Rest, !settled_before, "{jobs:?}");
+        }
     }
 
     #[test]

@@ -136,13 +136,14 @@ impl RemoteWorker {
 
     fn keep(&self, claim: Claim, asked_at: Instant) {
         let Claim { reference, queue, priority, claimed_at, jobs } = claim;
+        let claim = (reference, jobs.len());
         let mut table = self.lock();
         for job in jobs {
             let instead = self.instead_of(&job);
             let held = |ticket| {
                 let timeout = self.spec.timeout_of(&job);
                 let given = RemoteJob { ticket, job, queue: Arc::clone(&queue), priority, timeout };
-                Held::new(given, reference, asked_at, claimed_at)
+                Held::new(given, claim, asked_at, claimed_at)
             };
             match instead {
                 None => table.keep(held),

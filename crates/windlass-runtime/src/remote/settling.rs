@@ -15,7 +15,7 @@ use crate::{
     suspect,
 };
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::{Arc, PoisonError},
 };
 use tokio::time::Instant;
@@ -40,8 +40,8 @@ struct Sheet {
     exceptions: Vec<Exception>,
     jobs: BTreeMap<Ticket, JobId>,
     attempts: BTreeMap<Ticket, Attempted>,
-    /// Claims of which nothing is left then.
-    whole: BTreeSet<ClaimRef>,
+    /// How many jobs of each claim are not in here.
+    others: BTreeMap<ClaimRef, usize>,
 }
 
 /// What is measured of a job.
@@ -62,6 +62,7 @@ impl Sheet {
         let Some((held, cancelled)) = table.settle(ticket, by == By::TimeLimit) else { return };
         let job = &held.given.job;
         self.jobs.insert(ticket, job.id);
+        *self.others.entry(held.claim).or_insert(held.claimed) -= 1;
         let ending = Ending::of(job);
         let outcome = match outcome {
             Outcome::Retry { after, error } => {
@@ -79,23 +80,15 @@ impl Sheet {
         }
     }
 
-    /// Finds the claims of which this settles all that is left: the store keeps one small row for such a one.
-    fn find_whole(&mut self, table: &Table) {
-        // What the store refused may be anything.
-        if !table.is_any_refused() {
-            self.whole = self.completed.keys().copied().collect();
-        }
-        for claim in table.claims_without(|ticket| self.jobs.contains_key(ticket)) {
-            self.whole.remove(&claim);
-        }
-    }
-
     fn request(&mut self, worker: WorkerId) -> SettleRequest {
-        let whole = &self.whole;
+        let others = &self.others;
         let completion = |(claim, jobs): (&ClaimRef, &mut Vec<JobId>)| {
             jobs.sort_unstable();
             let count = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
-            let jobs = if whole.contains(claim) { JobSet::Rest } else { JobSet::Ranges(ranges(jobs)) };
+            // Of a claim that is settled at once the store keeps one small row. What was settled before is not taken
+            // for known: a failover may have lost it.
+            let is_whole = others.get(claim) == Some(&0);
+            let jobs = if is_whole { JobSet::Rest } else { JobSet::Ranges(ranges(jobs)) };
             Completion { claim: *claim, jobs, count }
         };
         let completions = self.completed.iter_mut().map(completion).collect();
@@ -131,7 +124,6 @@ impl RemoteWorker {
             let mut table = self.lock();
             let mut sheet = Sheet::default();
             done.into_iter().for_each(|hand_in| sheet.enter(&mut table, hand_in, by));
-            sheet.find_whole(&table);
             let before: Vec<_> = tickets.iter().map(|ticket| table.was_settled(*ticket)).collect();
             (sheet, before)
         };

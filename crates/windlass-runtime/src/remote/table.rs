@@ -27,6 +27,8 @@ use windlass_core::{ClaimRef, Disposition, Exception, Heartbeat, JobId, WorkerId
 pub(super) struct Held {
     pub(super) given: RemoteJob,
     pub(super) claim: ClaimRef,
+    /// How many jobs its claim had.
+    pub(super) claimed: usize,
     /// When the claim was asked for.
     pub(super) asked_at: Instant,
     /// When it was claimed, by the store's clock.
@@ -47,13 +49,14 @@ impl Held {
     /// One that was claimed, and is kept here.
     pub(super) fn new(
         given: RemoteJob,
-        claim: ClaimRef,
+        (claim, claimed): (ClaimRef, usize),
         asked_at: Instant,
         claimed_at: Option<Timestamp>,
     ) -> Self {
         Self {
             given,
             claim,
+            claimed,
             asked_at,
             claimed_at,
             handed_at: None,
@@ -228,17 +231,6 @@ impl Table {
         let (claim, job) = (held.claim, &held.given.job);
         let new = || Arc::new(JobReporter::new(claim, job.id, job.position, job.attempt));
         Some((job.id, Arc::clone(held.reporter.get_or_insert_with(new))))
-    }
-
-    /// Whether the store refused to settle a job.
-    pub(super) fn is_any_refused(&self) -> bool {
-        !self.refused.is_empty()
-    }
-
-    /// The claims that have other jobs than these, or some that are still to be settled otherwise.
-    pub(super) fn claims_without(&self, these: impl Fn(&Ticket) -> bool) -> impl Iterator<Item = ClaimRef> {
-        let others = self.jobs.iter().filter(move |(ticket, _)| !these(ticket)).map(|(_, held)| held.claim);
-        others.chain(self.owed.iter().map(|exception| exception.claim))
     }
 
     /// Whether this ticket was good once, and its job is settled.

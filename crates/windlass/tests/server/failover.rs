@@ -142,10 +142,9 @@ async fn an_asynchronous_failover_loses_what_the_standby_had_not_received_and_no
     while !events.next_page().await.unwrap().events.is_empty() {}
 
     crew.short.send_replace(false);
-    let long = pair.enqueue(vec![Work::Long]).await;
-    // In a claim of its own: with others, its end would settle what is left of their claim on the new primary, and they would not run again.
-    until("it runs", async || crew.worker.stats().running == 1).await;
-    let held = pair.enqueue(vec![Work::Short; SHORT]).await;
+    // One claim: the end of the long one must not settle, on the new primary, what is left of the claim there.
+    let mut held = pair.enqueue([vec![Work::Long], vec![Work::Short; SHORT]].concat()).await;
+    let long = vec![held.remove(0)];
     until("they run", async || crew.worker.stats().running == SHORT + 1).await;
     let waiting = pair.enqueue(vec![Work::Short; 3]).await;
     pair.standby_has_everything().await;
