@@ -51,13 +51,13 @@ pub(crate) async fn claim(db: &Database, request: &ClaimRequest) -> Result<Claim
     }
     let connection = db.claims().await?;
     let call = db.caches.open_claims(request.worker, OpenClaims::claiming);
-    let rows = claim_on(db, &connection, request, i64::try_from(call).unwrap_or(i64::MAX)).await;
+    let answer = claim_on(db, &connection, request, i64::try_from(call).unwrap_or(i64::MAX)).await;
     drop(connection);
-    let claimed = match rows {
-        Ok(rows) => read_claims(&rows, request)?,
+    let claimed = match answer {
+        Ok(claimed) => claimed,
         Err(error) => {
-            // Any other error means that the transaction rolled back.
-            if !error.is_ambiguous() {
+            // Any other error means that the transaction rolled back. `Internal`: what it answered cannot be read.
+            if !error.is_ambiguous() && error.kind() != ErrorKind::Internal {
                 db.caches.open_claims(request.worker, |open| open.claimed(call, &[]));
             }
             return Err(error);
@@ -67,80 +67,101 @@ pub(crate) async fn claim(db: &Database, request: &ClaimRequest) -> Result<Claim
     Ok(claimed)
 }
 
-/// Asks for jobs; `call` numbers the worker's calls. The answer is for [`read_claims`].
+/// Asks for jobs; `call` numbers the worker's calls. Rows are read as they come, while the server sends the others: a whole
+/// answer of 5,000 jobs at once took 0.75 ms in which it had nothing to do, a twelfth of a claim.
 pub(crate) async fn claim_on(
     db: &Database,
     on: &impl Query,
     request: &ClaimRequest,
     call: i64,
-) -> Result<Vec<Row>> {
+) -> Result<Claimed> {
     let (mut queues, mut limits, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     for demand in demands(request) {
         queues.push(&*demand.queue);
         limits.push(i32::try_from(demand.limit).unwrap_or(i32::MAX));
         bytes.push(i64::try_from(demand.max_bytes).unwrap_or(i64::MAX));
     }
-    on.query(
-        &db.texts.claim,
-        &[
-            (&request.worker.0, Type::INT4),
-            (&queues, Type::TEXT_ARRAY),
-            (&limits, Type::INT4_ARRAY),
-            (&bytes, Type::INT8_ARRAY),
-            (&call, Type::INT8),
-        ],
-        Effect::Write,
-    )
-    .await
+    let params = [
+        (&request.worker.0 as _, Type::INT4),
+        (&queues as _, Type::TEXT_ARRAY),
+        (&limits as _, Type::INT4_ARRAY),
+        (&bytes as _, Type::INT8_ARRAY),
+        (&call as _, Type::INT8),
+    ];
+    let mut answer = Answer::to(request);
+    on.each(&db.texts.claim, &params, Effect::Write, &mut |row| answer.read(&row)).await?;
+    Ok(answer.claimed())
 }
 
 fn demands(request: &ClaimRequest) -> impl Iterator<Item = &QueueDemand> {
     request.queues.iter().filter(|demand| demand.limit > 0)
 }
 
-/// Reads the answer of `claim`: header rows, which say when their claim was made, each followed by its jobs. A header of lane 0 is of no claim: it
+/// The answer of `claim`: header rows, which say when their claim was made, each followed by its jobs. A header of lane 0 is of no claim: it
 /// says that there is more; one of lane -1 names a queue with limits of which the worker has no share; one of [`RATE`] says in how many milliseconds the
 /// rate of a key allows more.
-pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claimed> {
-    let wanted: Vec<&Arc<str>> = demands(request).map(|demand| &demand.queue).collect();
-    let bad = |cause: tokio_postgres::Error| {
-        Error::new(ErrorKind::Internal, format!("cannot read a claim: {cause}")).with_source(cause)
-    };
-    let mut claims: Vec<Claim> = Vec::new();
-    let mut now = None;
-    let mut contended = false;
-    let (mut limited, mut next_due) = (Vec::new(), None::<Duration>);
+struct Answer<'a> {
+    wanted: Vec<&'a Arc<str>>,
+    /// Of jobs, in all.
+    most: usize,
+    claimed: Claimed,
+    now: Option<Timestamp>,
     // One buffer for all args of the answer, and one Arc per kind: no allocation per job.
-    let mut sizes: Vec<usize> = Vec::with_capacity(rows.len());
-    let mut buffer = BytesMut::new();
-    let mut kind: Arc<str> = Arc::from("");
-    for row in rows {
-        if let Some(head) = row.try_get::<_, Option<Vec<i64>>>(0).map_err(bad)? {
-            match head.first() {
-                Some(0) => contended = true,
-                Some(-1) => limited.push(queue_of(&head, &wanted)?),
-                Some(&RATE) => {
-                    let due = head.get(1).map(|ms| Duration::from_millis(ms.unsigned_abs()));
-                    next_due = next_due.into_iter().chain(due).min();
-                }
-                _ => {
-                    now = row.try_get::<_, Option<Timestamp>>(6).map_err(bad)?;
-                    claims.push(Claim { claimed_at: now, ..header(&head, &wanted, rows.len())? });
-                }
-            }
-            continue;
+    sizes: Vec<usize>,
+    buffer: BytesMut,
+    kind: Arc<str>,
+}
+
+impl<'a> Answer<'a> {
+    fn to(request: &'a ClaimRequest) -> Self {
+        let most = demands(request).map(|demand| demand.limit as usize).sum();
+        Self {
+            wanted: demands(request).map(|demand| &demand.queue).collect(),
+            most,
+            claimed: Claimed::default(),
+            now: None,
+            sizes: Vec::with_capacity(most),
+            buffer: BytesMut::new(),
+            kind: Arc::from(""),
         }
-        let name: &str = row.try_get(7).map_err(bad)?;
-        if *name != *kind {
-            kind = Arc::from(name);
+    }
+
+    fn read(&mut self, row: &Row) -> Result<()> {
+        match row.try_get::<_, Option<Vec<i64>>>(0).map_err(bad)? {
+            Some(head) => self.read_header(&head, row),
+            None => self.read_job(row),
+        }
+    }
+
+    fn read_header(&mut self, head: &[i64], row: &Row) -> Result<()> {
+        match head.first() {
+            Some(0) => self.claimed.contended = true,
+            Some(-1) => self.claimed.limited.push(queue_of(head, &self.wanted)?),
+            Some(&RATE) => {
+                let due = head.get(1).map(|ms| Duration::from_millis(ms.unsigned_abs()));
+                self.claimed.next_due = self.claimed.next_due.into_iter().chain(due).min();
+            }
+            _ => {
+                self.now = row.try_get::<_, Option<Timestamp>>(6).map_err(bad)?;
+                let claim = header(head, &self.wanted, self.most)?;
+                self.claimed.claims.push(Claim { claimed_at: self.now, ..claim });
+            }
+        }
+        Ok(())
+    }
+
+    fn read_job(&mut self, row: &Row) -> Result<()> {
+        let kind: &str = row.try_get(7).map_err(bad)?;
+        if *kind != *self.kind {
+            self.kind = Arc::from(kind);
         }
         let args: JsonText<'_> = row.try_get(8).map_err(bad)?;
-        buffer.extend_from_slice(args.0);
-        sizes.push(args.0.len());
+        self.buffer.extend_from_slice(args.0);
+        self.sizes.push(args.0.len());
         let number = |column| row.try_get::<_, Option<i16>>(column).map_err(bad);
         let used = number(3)?;
         let attributes = Attributes::from_store(row.try_get(9).map_err(bad)?)?;
-        let expires_in = attributes.as_ref().and_then(|attributes| expires_in(attributes, now));
+        let expires_in = attributes.as_ref().and_then(|attributes| expires_in(attributes, self.now));
         let job = ClaimedJob {
             position: row.try_get::<_, Xid>(1).map_err(bad)?.0,
             id: JobId(row.try_get(2).map_err(bad)?),
@@ -149,24 +170,32 @@ pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claime
             crash_count: u16::try_from(number(5)?.unwrap_or(0)).unwrap_or(0),
             enqueued_at: row.try_get(6).map_err(bad)?,
             never_put_off: used.is_none(),
-            kind: Arc::clone(&kind),
+            kind: Arc::clone(&self.kind),
             args: Bytes::new(),
             attributes,
             expires_in,
         };
-        claims
-            .last_mut()
+        let claim = self.claimed.claims.last_mut();
+        claim
             .ok_or_else(|| Error::new(ErrorKind::Internal, "a claimed job came without its claim"))?
             .jobs
             .push(job);
+        Ok(())
     }
-    let mut buffer = buffer.freeze();
-    let jobs = claims.iter_mut().flat_map(|claim| &mut claim.jobs);
-    for (job, size) in jobs.zip(sizes) {
-        job.args = buffer.split_to(size);
+
+    fn claimed(mut self) -> Claimed {
+        let mut buffer = self.buffer.freeze();
+        let jobs = self.claimed.claims.iter_mut().flat_map(|claim| &mut claim.jobs);
+        for (job, size) in jobs.zip(self.sizes) {
+            job.args = buffer.split_to(size);
+        }
+        self.claimed.claims.retain(|claim| !claim.jobs.is_empty());
+        self.claimed
     }
-    claims.retain(|claim| !claim.jobs.is_empty());
-    Ok(Claimed { claims, contended, limited, next_due })
+}
+
+fn bad(cause: tokio_postgres::Error) -> Error {
+    Error::new(ErrorKind::Internal, format!("cannot read a claim: {cause}")).with_source(cause)
 }
 
 /// How long a job may still wait, when it was `now` as it was handed out. Functions of an older program do not say.

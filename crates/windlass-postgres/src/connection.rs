@@ -3,15 +3,12 @@ use crate::{
     error::{Effect, store_error},
     guard::Guard,
     pools::{Pools, Role},
-    query::{Param, Query},
+    query::{Param, Query, Read, read_each},
     session::{CommitWatch, Sessions},
 };
 use deadpool::managed::Object;
 use std::{pin::pin, sync::Arc};
-use tokio_postgres::{
-    Row,
-    types::{ToSql, Type},
-};
+use tokio_postgres::types::{ToSql, Type};
 use windlass_core::Result;
 
 /// What the pools set for a whole session, set for one transaction: a transaction-mode pooler allows no more.
@@ -42,18 +39,23 @@ impl Connection {
     }
 
     /// The three messages go out together: one round trip, and all or none of them is sent.
-    async fn query_unprepared(&self, sql: &str, params: &[Param<'_>], effect: Effect) -> Result<Vec<Row>> {
-        let (began, rows, ended) = tokio::join!(
+    async fn each_unprepared(
+        &self,
+        sql: &str,
+        params: &[Param<'_>],
+        effect: Effect,
+        read: Read<'_>,
+    ) -> Result<()> {
+        let (began, answered, ended) = tokio::join!(
             biased;
             self.object.batch_execute(BEGIN),
-            self.object.query_typed(sql, params),
+            read_each(self.object.query_typed_raw(sql, params.iter().cloned()), effect, read),
             self.object.batch_execute("COMMIT"),
         );
         let fail = |cause| store_error(cause, effect);
         began.map_err(fail)?;
-        let rows = rows.map_err(fail)?;
-        ended.map_err(fail)?;
-        Ok(rows)
+        answered?;
+        ended.map_err(fail)
     }
 
     /// Begins the deadline again, for the next of several statements that each have a deadline of their own.
@@ -90,10 +92,9 @@ impl Connection {
 
 impl Query for Connection {
     /// As its own transaction.
-    async fn query(&self, sql: &str, params: &[Param<'_>], effect: Effect) -> Result<Vec<Row>> {
-        let fail = |cause| store_error(cause, effect);
+    async fn each(&self, sql: &str, params: &[Param<'_>], effect: Effect, read: Read<'_>) -> Result<()> {
         if self.guard.pools.is_pooled_by_transaction() {
-            return self.guard.run(effect, pin!(self.query_unprepared(sql, params, effect))).await;
+            return self.guard.run(effect, pin!(self.each_unprepared(sql, params, effect, read))).await;
         }
         let types: Vec<Type> = params.iter().map(|(_, kind)| kind.clone()).collect();
         let values: Vec<&(dyn ToSql + Sync)> = params.iter().map(|(value, _)| *value).collect();
@@ -102,7 +103,7 @@ impl Query for Connection {
             prepared.map_err(|cause| store_error(cause, Effect::Repeatable))
         });
         let statement = self.guard.run(Effect::Repeatable, prepared).await?;
-        let answered = pin!(async { self.object.query(&statement, &values).await.map_err(fail) });
+        let answered = pin!(read_each(self.object.query_raw(&statement, values), effect, read));
         self.guard.run(effect, answered).await
     }
 }
