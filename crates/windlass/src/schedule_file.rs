@@ -66,9 +66,11 @@ impl ScheduleFile {
         let file: File =
             toml::from_str(text).map_err(|cause| refuse(cause.to_string().trim_end().to_owned()))?;
         let read = |entry: toml::Spanned<Entry>| {
-            let line = line_of(text, entry.span());
-            let at_line = |error: Error| Error::new(error.kind(), format!("line {line}: {error}"));
-            let schedule = entry.into_inner().schedule(&file.source).map_err(at_line)?;
+            let span = entry.span();
+            // Only where something is wrong: each counts from the beginning of the file.
+            let at_line =
+                |error: Error| Error::new(error.kind(), format!("line {}: {error}", line_of(text, &span)));
+            let schedule = entry.into_inner().schedule(&file.source).map_err(&at_line)?;
             Timing::of(&schedule).map_err(at_line)?;
             Ok(schedule)
         };
@@ -77,7 +79,7 @@ impl ScheduleFile {
     }
 }
 
-fn line_of(text: &str, span: Range<usize>) -> usize {
+fn line_of(text: &str, span: &Range<usize>) -> usize {
     1 + text.bytes().take(span.start).filter(|byte| *byte == b'\n').count()
 }
 
