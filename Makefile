@@ -36,45 +36,46 @@ test test-dashboard test-dist test-node test-python test-interop test-versions: 
 # Clippy is the compiler here, so that one build lints, too: `cargo clippy` before it would compile every dependency twice (two minutes).
 test: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
 test: export CLIPPY_ARGS := -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+test: export TIMEFORMAT := took %R s, %U s of the processor
 test: deps lint-text ## everything that CI runs; installs what is missing, starts its own PostgreSQL
 	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo 'cargo-deny is not installed: left out (cargo install cargo-deny)'; fi
 	python3 -m unittest discover --quiet --start-directory bench/tests --top-level-directory .
-	$(CARGO) build $(WORKSPACE) $(TARGETS)
+	time $(CARGO) build $(WORKSPACE) $(TARGETS)
 	$(MAKE) --jobs 3 --keep-going --output-sync=target --no-print-directory $(PARTS)
 	$(MAKE) --no-print-directory chaos-short
 
 # Parts of `make test`, three at a time: each waits for a server, a browser or a clock for a good part of its time. What each says is shown
-# when it ends. The longest comes first.
+# when it ends, and how long it took. The longest comes first.
 PARTS := part-server part-local part-sdks part-dashboard part-oldest part-newest part-interleavings
 .PHONY: $(PARTS)
 part-server:
-	scripts/with-postgres $(CARGO) test $(WORKSPACE) --no-fail-fast $(addprefix --test ,$(SERVER_TESTS)) -- --skip as_owner:: --skip as_granted::
+	time scripts/with-postgres $(CARGO) test $(WORKSPACE) --no-fail-fast $(addprefix --test ,$(SERVER_TESTS)) -- --skip as_owner:: --skip as_granted::
 
 part-local:
-	scripts/with-postgres $(CARGO) test $(WORKSPACE) $(LOCAL)
-	$(CARGO) test $(WORKSPACE) --doc
+	time scripts/with-postgres $(CARGO) test $(WORKSPACE) $(LOCAL)
+	time $(CARGO) test $(WORKSPACE) --doc
 
 # One after the other: the later ones use what the earlier ones built.
 part-sdks:
-	scripts/with-postgres scripts/test-node
-	scripts/with-postgres scripts/test-python tests ../../conformance/interop
-	scripts/test-dist
+	time scripts/with-postgres scripts/test-node
+	time scripts/with-postgres scripts/test-python tests ../../conformance/interop
+	time scripts/test-dist
 
 part-dashboard:
-	scripts/with-postgres scripts/test-dashboard
+	time scripts/with-postgres scripts/test-dashboard
 
 # The storage contract runs on the oldest version as the owner of the schema and on the newest as a role that was granted what it needs;
 # everything else on the version of the system.
 part-oldest part-newest: export WINDLASS_TEST_DEEP := 200000
 part-oldest part-newest: export WINDLASS_MODEL_SEEDS := 3
 part-oldest:
-	scripts/test-versions oldest -- --test contract --test plans -- as_owner:: claims::
+	time scripts/test-versions oldest -- --test contract --test plans -- as_owner:: claims::
 
 part-newest:
-	scripts/test-versions newest -- --test contract --test plans -- as_granted:: claims::
+	time scripts/test-versions newest -- --test contract --test plans -- as_granted:: claims::
 
 part-interleavings:
-	$(CARGO) test $(WORKSPACE) --test interleavings interleavings::
+	time $(CARGO) test $(WORKSPACE) --test interleavings interleavings::
 
 test-python: deps ## the Python package: its native module, types and tests
 	$(CARGO) build $(WORKSPACE)
@@ -119,8 +120,8 @@ lint-text:
 
 chaos-short: deps ## faults against real processes, a short slice of each on one of its stores; a fifth of the seeded bugs, by the seed (minutes)
 	$(CARGO) build $(WORKSPACE) $(TARGETS)
-	eval "$(CHAOS) suite --one-store --side-by-side 5 $$(scripts/chaos-actors)"
-	$(CHAOS) bugs --one-in 5 --side-by-side 6 --until-caught --tries 12
+	time eval "$(CHAOS) suite --one-store --side-by-side 5 $$(scripts/chaos-actors)"
+	time $(CHAOS) bugs --one-in 5 --side-by-side 6 --until-caught --tries 12
 
 chaos: deps ## the same in full, all interleavings, the simulator's long run: hours; the verdict goes to chaos.json
 	$(CARGO) build --package windlass-py-witness --package windlass-node-witness
