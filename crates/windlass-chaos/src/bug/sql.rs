@@ -131,6 +131,8 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
                 SELECT 1 FROM unnest(p_steps, ids) AS x(step, id) JOIN windlass.schedule s ON s.name = p_names[x.step] COLLATE \"C\"
                 WHERE x.id = u.id AND s.next_tick < p_decided[x.step] AND s.definition::jsonb @> '{\"missed\": \"last\"}') ORDER BY",
         )],
+        // Settlements would write what was enqueued before them.
+        Bug::AsyncCommit => &[("settle", "set_config('synchronous_commit', 'local', true)", "1")],
         Bug::CancelsRunning => &[("cancel", "IF f.seq IS NOT NULL THEN", "IF false THEN")],
         _ => return None,
     })

@@ -25,6 +25,8 @@ DECLARE
     v_rests    smallint[];
 BEGIN
     PERFORM {schema}.fence(p_worker);
+    -- Its worker forgets what it is told is settled: a crash of the server must not, whatever the setting is.
+    IF current_setting('synchronous_commit') = 'off' THEN PERFORM set_config('synchronous_commit', 'local', true); END IF;
     -- A repeated call waits for the one before it, which a lost connection may have left at work.
     PERFORM pg_advisory_xact_lock(hashtext({name} || '.settle'), p_worker);
     v_segment := {schema}.current_segment(); -- after the locks: never older than the claim's

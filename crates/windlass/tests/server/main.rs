@@ -5,6 +5,8 @@
 #[path = "../acting/mod.rs"]
 mod acting;
 mod adapters;
+#[cfg(unix)]
+mod async_commit;
 #[path = "../cancelling/mod.rs"]
 mod cancelling;
 #[cfg(feature = "diesel")]
