@@ -9,7 +9,9 @@ use std::{
     },
     time::Duration,
 };
-use windlass_conformance::steps::{Held, QUEUE, TestWorker, eventually, job, jobs, maintain_with, worker_on};
+use windlass_conformance::steps::{
+    Held, LATER, QUEUE, TestWorker, eventually, job, jobs, maintain_with, worker_on,
+};
 use windlass_core::{
     ClaimRequest, Disposition, JobId, KeyLimit, KeyLimitsChange, NewJob, QueueDemand, RateLimit, Settings,
     Store,
@@ -324,6 +326,24 @@ async fn a_restore_keeps_keys() {
     let rest = work_all(&worker, 10).await;
     assert_eq!(rest.len(), 9);
     assert_eq!(rest[..8], ids[4..]);
+}
+
+/// What was over when the dump was taken keeps no job of its serial key waiting, though no claim had seen it yet; what waits for its retry does.
+#[tokio::test]
+async fn a_restore_lets_the_next_of_a_serial_key_go() {
+    let fixture = Fixture::fresh().await;
+    let store = keyed(&fixture, KeyLimit::serial()).await;
+    let (over, tried) = (of("over", 3), of("tried", 2));
+    let ids = store.enqueue(&[over, tried].concat()).await.unwrap();
+    let worker = worker_on(&store).await;
+    let first = claim(&worker, 10).await;
+    let (over, tried): (Vec<_>, Vec<_>) = first.into_iter().partition(|held| held.job.id == ids[0]);
+    worker.except(&tried[0], Disposition::Retry { delay: LATER, error: "again".to_owned() }).await;
+    complete(&worker, &over).await;
+    let worker = restored(&fixture).await;
+    assert_eq!(work_all(&worker, 10).await, ids[1..3]);
+    store.retry(&ids[3..4]).await.unwrap();
+    assert_eq!(work_all(&worker, 10).await, ids[3..]);
 }
 
 /// So many in a time.
