@@ -9,7 +9,8 @@
 -- A job that comes even later (a process that was stopped between two instructions for a day) is found when its
 -- segment is emptied: see adopt_lanes.
 
--- used_lanes(lanes): those that have a job, in the log or outside.
+-- used_lanes(lanes): those that have a job, in the log or outside; and keyed ones of which the next claim has something to learn: what was held there and is not any more, and what somebody
+-- did to a job of a serial key. With the lane it would be lost, and the key would count that job for ever.
 -- Cost: one index probe for each lane; reads all waiting and dead jobs when any of them has none in the log.
 CREATE OR REPLACE FUNCTION {schema}.used_lanes(p_lanes integer[]) RETURNS integer[]
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
@@ -23,7 +24,9 @@ BEGIN
     IF cardinality(v_rest) = 0 THEN RETURN v_used; END IF;
     RETURN v_used || ARRAY(SELECT w.lane_id FROM {schema}.waiting w WHERE w.lane_id = ANY (v_rest)
                            UNION SELECT d.lane_id FROM {schema}.dead d WHERE d.lane_id = ANY (v_rest)
-                           UNION SELECT s.lane_id FROM {schema}.cancelled_in_log s WHERE s.lane_id = ANY (v_rest));
+                           UNION SELECT s.lane_id FROM {schema}.cancelled_in_log s WHERE s.lane_id = ANY (v_rest)
+                           UNION SELECT h.lane_id FROM {schema}.key_held h WHERE h.lane_id = ANY (v_rest)
+                           UNION SELECT t.lane_id FROM {schema}.key_signal t WHERE t.lane_id = ANY (v_rest));
 END $$;
 
 -- forget_lanes(most): one look at all lanes, every six hours; removes at most so many lanes, and no more than 500, because each takes a place in the

@@ -36,7 +36,7 @@ DECLARE
 BEGIN
     IF {schema}.key_is_serial(v_queue, v_key) THEN
         INSERT INTO {schema}.key_signal (lane_id, job_id, is_over, key)
-            SELECT k.id, p_id, p_over, v_key FROM {schema}.lane k WHERE k.queue = v_queue AND k.id < 0 LIMIT 1;
+            SELECT k.id, p_id, p_over, v_key FROM {schema}.lane k WHERE k.queue = v_queue AND k.id < 0 ORDER BY k.idle_since DESC NULLS FIRST LIMIT 1; -- not one that is about to go
         PERFORM {schema}.wake_queue(v_queue);
     END IF;
 END $$;

@@ -4,7 +4,7 @@ use crate::cluster::Fixture;
 use std::time::Duration;
 use tokio_postgres::Client;
 use windlass_conformance::steps::{KEEP_NOTHING, eventually, worker};
-use windlass_core::{Args, JobStore, NewJob};
+use windlass_core::{Args, JobId, JobStore, KeyLimit, KeyLimitsChange, NewJob};
 use windlass_postgres::PostgresStore;
 
 /// What somebody limited stays limited, whether it has jobs or not.
@@ -194,4 +194,39 @@ async fn a_job_without_a_lane_is_not_truncated() {
         place.store.maintain().await.unwrap();
     }
     assert_eq!(worker.drain(10).await.len(), 1);
+}
+
+/// What became of the last jobs of a key is seen by the next claim of its queue, however late that comes.
+#[tokio::test]
+async fn a_keyed_lane_stays_until_a_claim_has_seen_what_ended() {
+    let place = Place::fresh().await;
+    place.store.limit_keys("q", &KeyLimitsChange::Default(KeyLimit::serial())).await.unwrap();
+    let enqueue = "SELECT windlass.enqueue('k', queue => 'q', key => 'a')";
+    let seam = std::sync::Arc::new(place.store.clone()) as std::sync::Arc<dyn windlass_core::Store>;
+    let worker = worker(&seam, &["q"], &[], Duration::from_secs(60)).await;
+    place.number(enqueue).await;
+    // The worker ends with its last job.
+    let held = worker.take_one().await;
+    worker.complete(&held).await;
+    place.store.deregister(worker.id).await.unwrap();
+    for _ in 0..4 {
+        place.store.maintain().await.unwrap();
+    }
+    assert_eq!(place.number("SELECT count(*) FROM windlass.job").await, 0);
+    for hours in [0, 26] {
+        assert_eq!(place.later(hours).await, 0);
+    }
+    place.removed(26).await; // the lane that jobs are written to
+    let next = JobId(place.number(enqueue).await);
+    let worker = windlass_conformance::steps::worker(&seam, &["q"], &[], Duration::from_secs(60)).await;
+    assert_eq!(worker.drain(1).await, [next]);
+    // Then it goes like any other.
+    place.store.deregister(worker.id).await.unwrap();
+    for _ in 0..4 {
+        place.store.maintain().await.unwrap();
+    }
+    for hours in [0, 26] {
+        place.later(hours).await;
+    }
+    place.removed(26).await;
 }
