@@ -25,7 +25,8 @@ END $$;
 
 -- unique_holders(keys): for each key that has a row: nth of the keys, which job took it last, and whether that still has it.
 -- What was not handed out waits, if it is still there: a cancelled one may be gone with its segment. What was is running in an
--- open claim, or came back (another row has it then), or is finished. So no claim has to be searched for.
+-- open claim, or came back (another row has it then), or is finished. So no claim has to be searched for, unless the claims that may be open, those of all workers since their last heartbeats
+-- and of their long jobs, are so many that this costs less.
 -- Who reads this holds the rotate lock: see docs/design/postgres-log.md, "One lock for truncation".
 -- Cost: a few index probes for each key, and a look at each open claim of the lane if the job was handed out; for a job that was
 -- scheduled or came back, unique_held.
@@ -36,6 +37,8 @@ CREATE OR REPLACE FUNCTION {schema}.unique_holders(p_keys uuid[])
     SET max_parallel_workers_per_gather = 0
 AS $$
 #variable_conflict use_column
+DECLARE
+    v_many bigint := 12 * cardinality(p_keys); -- a search costs as much as a look at so many claims
 BEGIN
     RETURN QUERY
     WITH holder AS MATERIALIZED (
@@ -50,6 +53,13 @@ BEGIN
         SELECT c.lane_id, c.seq, c.from_snapshot, c.to_snapshot, c.start_xid, c.start_id, c.end_xid, c.end_id
         FROM {schema}.open_claims(NULL) o JOIN {schema}.claim c ON c.lane_id = o.lane_id AND c.seq = o.seq
         WHERE NOT c.direct
+    ), many AS MATERIALIZED (
+        SELECT count(*) = v_many AS claims FROM (
+            SELECT 1 FROM {schema}.worker w CROSS JOIN LATERAL (
+                (SELECT 1 FROM {schema}.claim k WHERE k.worker_id = w.id AND k.worker_call >= w.open_from LIMIT v_many)
+                UNION ALL
+                SELECT 1 FROM unnest(w.open_seqs)) AS c
+            WHERE w.ended_at IS NULL LIMIT v_many) AS m
     )
     SELECT h.nth, h.id, h.xid, CASE
         WHEN h.expires IS NOT NULL THEN h.expires > clock_timestamp()
@@ -63,6 +73,10 @@ BEGIN
              OR (SELECT 1 FROM {schema}.job j WHERE j.id = h.id AND j.moved LIMIT 1) IS NOT NULL
             THEN {schema}.unique_held(h.id, h.until_finished)
         WHEN NOT h.until_finished THEN false
+        WHEN (SELECT m.claims FROM many m) THEN (
+            SELECT 1 FROM {schema}.job j CROSS JOIN LATERAL {schema}.claim_of(j.lane_id, j.xid, j.id) k
+            WHERE j.lane_id = h.lane_id AND j.xid = h.xid AND j.id = h.id AND k.seq > 0
+              AND (SELECT 1 FROM {schema}.settlement_of(j.lane_id, k.seq, j.id) LIMIT 1) IS NULL LIMIT 1) IS NOT NULL
         ELSE (SELECT 1 FROM open o
               WHERE o.lane_id = h.lane_id AND pg_visible_in_snapshot(h.xid, o.to_snapshot) AND NOT pg_visible_in_snapshot(h.xid, o.from_snapshot)
                 AND (o.start_xid IS NULL OR (h.xid, h.id) > (o.start_xid, o.start_id))

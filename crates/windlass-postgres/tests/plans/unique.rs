@@ -138,3 +138,37 @@ async fn taking_a_key_costs_the_same_whatever_the_tables_hold() {
     session.run("ANALYZE windlass.unique_key, windlass.job, windlass.waiting, windlass.claim").await;
     keys.check("10^6 keys, analysed", deep() / 200).await;
 }
+
+/// What all workers have claimed since their last heartbeats, and who has how many long jobs, is nothing to a key of another queue.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_costs_the_same_beside_a_busy_fleet() {
+    let keys = Keys(Session::fresh().await);
+    let session = &keys.0;
+    let store: Arc<dyn Store> = Arc::new(session.fixture.store().await);
+    let worker = worker_on(&store).await;
+    session.run("SELECT windlass.lane_of('q', 0), windlass.lane_of('busy', 0)").await;
+    keys.fill(&worker, 20_000).await;
+    let busy = format!("(SELECT id FROM windlass.lane WHERE queue = 'busy'), {}, 1", worker.id.0);
+    session
+        .run(&format!(
+            "INSERT INTO windlass.claim (lane_id, worker_id, job_count, seq, worker_call, token, segment, from_snapshot, to_snapshot)
+             SELECT {busy}, n, 1000000 + n, 0, 0, '4:4:', '4:4:' FROM generate_series(1, 5000) AS n;
+             INSERT INTO windlass.settlement (lane_id, worker_id, job_count, seq, segment, completed)
+             SELECT {busy}, n, 0, true FROM generate_series(1, 5000) AS n"
+        ))
+        .await;
+    for found in [Found::Running, Found::Completed] {
+        for count in [1, 10] {
+            let taken = key(found, 0).replace("0)::uuid", "n)::uuid");
+            let holders = format!(
+                "windlass.unique_holders(ARRAY(SELECT {taken} FROM generate_series(50, 49 + {count}) AS n))"
+            );
+            session.bounded_undone("beside 5,000 claims", &holders, OF_A_CALL + 2 * count * OF_A_KEY).await;
+        }
+        let put = format!(
+            "windlass.put_unique({}, true, NULL, 0::smallint, NULL, windlass.lane_of('q', 0), 'q', 'k', '{{}}', 20::smallint, '', NULL, NULL)",
+            key(found, 50)
+        );
+        session.bounded_undone("beside 5,000 claims", &put, OF_A_CALL + 2 * OF_A_KEY).await;
+    }
+}
