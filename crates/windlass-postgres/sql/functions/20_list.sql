@@ -205,7 +205,8 @@ BEGIN
                CASE WHEN h.state = 'no_handler' THEN 'waits for a worker that knows its kind' END AS reason, h.attributes
         FROM {schema}.waiting h
         WHERE h.lane_id = p_lane AND h.state = p_state
-          AND (h.available_at, h.id) > (coalesce('epoch'::timestamptz + p_at * interval '1 microsecond', '-infinity'), coalesce(p_id, 0))
+          -- Seconds and the rest, each as exact as doubles are; together they are not, from the year 2255 on.
+          AND (h.available_at, h.id) > (coalesce('epoch'::timestamptz + p_at / 1000000 * interval '1 second' + p_at % 1000000 * interval '1 microsecond', '-infinity'), coalesce(p_id, 0))
         ORDER BY h.available_at, h.id;
     RETURN v_rows;
 END $$;

@@ -294,3 +294,22 @@ async fn operators_may_and_viewers_may_not() {
     let actor = s.value::<String>("SELECT actor FROM windlass.audit").await;
     assert_eq!(actor, format!("{}_operator", s.fixture.name));
 }
+
+/// A time that nobody will see, with microseconds that no double has, is a place on a page like any other.
+#[tokio::test]
+async fn jobs_that_are_put_off_for_good_are_all_found() {
+    let s = Session::fresh().await;
+    s.enqueue(3, "'k', scheduled_at => '2999-12-31 23:59:59.999999+00'").await;
+    s.enqueue(3, "'k', scheduled_at => '2999-12-31 23:59:59.000001+00'").await;
+    let (mut after, mut found) = ("NULL".to_owned(), 0);
+    for _ in 0..10 {
+        let page = format!(
+            "SELECT count((p.job).id), max(p.next)::text FROM windlass.list_jobs('scheduled', NULL, NULL, {after}, 1) AS p"
+        );
+        let page = s.row(&page).await;
+        found += page.get::<_, i64>(0);
+        let Some(next) = page.get::<_, Option<String>>(1) else { break };
+        after = format!("'{next}'");
+    }
+    assert_eq!(found, 6);
+}
