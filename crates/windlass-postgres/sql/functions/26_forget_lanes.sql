@@ -65,12 +65,13 @@ BEGIN
     END IF;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     IF cardinality(v_lanes) = 0 THEN v_count := 0; END IF;
-    DELETE FROM {schema}.queue q
+    -- One that somebody has locked, as who limits it in a transaction that stays open, is not waited for.
+    DELETE FROM {schema}.queue d WHERE d.name = ANY (ARRAY(SELECT q.name FROM {schema}.queue q
         WHERE q.paused_at IS NULL AND q.created_at < v_now - interval '1 day' -- and its limits stay, whether there are jobs or not
           AND q.concurrency IS NULL AND q.rate IS NULL AND NOT q.keyed
           AND NOT EXISTS (SELECT 1 FROM {schema}.key_limit k WHERE k.queue = q.name)
           AND NOT EXISTS (SELECT 1 FROM {schema}.lane l WHERE l.queue = q.name)
-          AND NOT EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.ended_at IS NULL AND q.name = ANY (w.queues));
+          AND NOT EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.ended_at IS NULL AND q.name = ANY (w.queues)) FOR UPDATE SKIP LOCKED));
     -- Where more are left, the next call goes on.
     IF v_count < v_most THEN UPDATE {schema}.housekeeping SET lanes_checked_at = v_now; END IF;
     RETURN v_count;

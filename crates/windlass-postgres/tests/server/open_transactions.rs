@@ -168,3 +168,15 @@ async fn requests_that_cannot_be_carried_out_yet_keep_no_heartbeat_waiting() {
     assert_eq!(s.value::<String>(&state).await, "cancelled");
     assert_eq!(s.value::<i64>("SELECT count(*) FROM windlass.cancel_request").await, 0);
 }
+
+/// Queues that nobody uses are removed, but for those that somebody is changing just now.
+#[tokio::test]
+async fn who_limits_a_queue_that_nobody_uses_keeps_no_housekeeping_waiting() {
+    let s = impatient(Fixture::fresh().await).await;
+    s.run("INSERT INTO windlass.queue (name, created_at) SELECT n, now() - interval '2 days' FROM unnest('{old,other}'::text[]) AS n").await;
+    let limiting = open(&s.fixture, "windlass.limit_queue('old', concurrency => 1)").await;
+    s.run("SELECT windlass.forget_lanes(10)").await;
+    limiting.batch_execute("COMMIT").await.unwrap();
+    let left = "SELECT string_agg(name, ' ' ORDER BY name) FROM windlass.queue";
+    assert_eq!(s.value::<String>(left).await, "old");
+}
