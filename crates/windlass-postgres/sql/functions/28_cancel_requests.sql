@@ -36,6 +36,18 @@ BEGIN
 EXCEPTION WHEN lock_not_available THEN RETURN false;
 END $$;
 
+-- cancel_soon(job, wait): carries a request out, if nobody has the job for longer than that, as who changes it in a transaction that stays open; whether it did.
+CREATE OR REPLACE FUNCTION {schema}.cancel_soon(p_id bigint, p_wait text) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms'
+AS $$
+BEGIN
+    PERFORM set_config('lock_timeout', p_wait, true);
+    DELETE FROM {schema}.cancel_request q WHERE q.job_id = p_id;
+    PERFORM {schema}.cancel(p_id);
+    RETURN true;
+EXCEPTION WHEN lock_not_available THEN RETURN false;
+END $$;
+
 -- cancel_requests(worker): the jobs that this worker holds and that are to be cancelled. Requests that came to their end are
 -- removed; where a job came back meanwhile it is cancelled there, or its new worker is told. One lane's lock at most is
 -- waited for in a call, so that two calls cannot wait for one another; the next call goes on. So it does where a user has that lane for long, in a transaction that
@@ -49,6 +61,7 @@ DECLARE
     r        record;
     v_lane   integer;
     v_locked boolean;
+    v_wait   text := '100ms';
 BEGIN
     FOR r IN
         SELECT q.job_id, q.lane_id, q.seq, s.completed,
@@ -77,8 +90,7 @@ BEGIN
         IF v_lane IS NULL THEN v_locked := {schema}.lock_lane_soon(r.lane_id); END IF;
         v_lane := r.lane_id;
         CONTINUE WHEN NOT v_locked OR NOT {schema}.lock_request(r.job_id, r.lane_id, r.seq);
-        DELETE FROM {schema}.cancel_request q WHERE q.job_id = r.job_id;
-        PERFORM {schema}.cancel(r.job_id);
+        IF NOT {schema}.cancel_soon(r.job_id, v_wait) THEN v_wait := '1ms'; END IF; -- in all 100 ms
     END LOOP;
 END $$;
 

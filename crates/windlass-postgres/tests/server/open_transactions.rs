@@ -180,3 +180,26 @@ async fn who_limits_a_queue_that_nobody_uses_keeps_no_housekeeping_waiting() {
     let left = "SELECT string_agg(name, ' ' ORDER BY name) FROM windlass.queue";
     assert_eq!(s.value::<String>(left).await, "old");
 }
+
+/// The job that is to be cancelled came back, waits, and somebody changes it in a transaction that stays open.
+#[tokio::test]
+async fn a_request_whose_job_somebody_changes_keeps_no_heartbeat_waiting() {
+    let s = impatient(Fixture::fresh().await).await;
+    let worker = s.register("'{q}'").await;
+    let later = "SELECT windlass.enqueue('k', queue => 'q', scheduled_at => now() + interval '1 day')";
+    let (changed, other): (i64, i64) = (s.value(later).await, s.value(later).await);
+    // As if they had come back while the requests were made.
+    s.run(&format!(
+        "INSERT INTO windlass.cancel_request SELECT j, id, 1, {worker} FROM windlass.lane, unnest(ARRAY[{changed}, {other}]) AS j WHERE queue = 'q'"
+    ))
+    .await;
+    let editor = open(&s.fixture, &format!("windlass.edit({changed}, max_attempts => 5)")).await;
+    let news = format!("SELECT count(*) FROM windlass.cancel_requests({worker})");
+    assert_eq!(s.value::<i64>(&news).await, 0);
+    let waiting = "SELECT array_agg(id) FROM windlass.waiting";
+    assert_eq!(s.value::<Vec<i64>>(waiting).await, [changed], "the other is cancelled");
+    editor.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(s.value::<i64>(&news).await, 0);
+    assert_eq!(s.value::<Option<Vec<i64>>>(waiting).await, None);
+    assert_eq!(s.value::<i64>("SELECT count(*) FROM windlass.cancel_request").await, 0);
+}
