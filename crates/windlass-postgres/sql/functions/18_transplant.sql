@@ -91,7 +91,8 @@ BEGIN
     v_since := coalesce(v_since, 0);
     PERFORM {schema}.advance_sequences();
 
-    CREATE TEMP TABLE windlass_own ON COMMIT DROP AS
+    -- No temporary table: the right to those is often taken from everybody.
+    CREATE UNLOGGED TABLE {schema}.rehomed AS
         WITH stood AS MATERIALIZED (
             SELECT j.lane_id, j.xid AS at, j.id, j.xid::text::bigint AS xid,
                    v_now - ((v_now - j.xmin::text::bigint) & 4294967295) AS writer
@@ -106,9 +107,9 @@ BEGIN
         WHERE s.xid > v_since AND s.xid <= s.writer
           AND s.writer NOT IN (SELECT writer FROM copied) AND s.xid NOT IN (SELECT writer FROM copied);
     -- Claims of before reach over them; claim_jobs, which counts, would take them for jobs of theirs.
-    DELETE FROM {schema}.job j USING windlass_own o WHERE j.lane_id = o.lane_id AND j.xid = o.xid AND j.id = o.id;
+    DELETE FROM {schema}.job j USING {schema}.rehomed o WHERE j.lane_id = o.lane_id AND j.xid = o.xid AND j.id = o.id;
     -- Cancelled here since the move; where an older job has the id too, it is that one.
-    DELETE FROM windlass_own o USING {schema}.cancelled_in_log s
+    DELETE FROM {schema}.rehomed o USING {schema}.cancelled_in_log s
         WHERE s.job_id = o.id AND s.lane_id = o.lane_id
           AND NOT EXISTS (SELECT 1 FROM {schema}.job j WHERE j.lane_id = o.lane_id AND j.id = o.id AND j.xid <> o.xid);
     INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, moved, state, kind, args, attributes)
@@ -124,15 +125,16 @@ BEGIN
         FROM {schema}.open_claims(NULL) c CROSS JOIN LATERAL {schema}.unsettled_jobs(c.lane_id, c.seq) j
         ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS v_more = ROW_COUNT;
-    ALTER TABLE windlass_own ADD COLUMN was bigint;
-    UPDATE windlass_own SET was = id;
-    UPDATE windlass_own o SET id = nextval('{schema}.job_id_seq')
+    ALTER TABLE {schema}.rehomed ADD COLUMN was bigint;
+    UPDATE {schema}.rehomed SET was = id;
+    UPDATE {schema}.rehomed o SET id = nextval('{schema}.job_id_seq')
         WHERE EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.id = o.id) OR EXISTS (SELECT 1 FROM {schema}.dead d WHERE d.id = o.id);
     INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, moved, state, kind, args, attributes)
         SELECT id, clock_timestamp(), enqueued_at, lane_id, attempt, max_attempts, crash_count, true, 'scheduled', kind, args, attributes
-        FROM windlass_own;
+        FROM {schema}.rehomed;
     GET DIAGNOSTICS v_own = ROW_COUNT;
-    UPDATE {schema}.unique_key k SET id = o.id FROM windlass_own o WHERE k.id = o.was AND k.xid = o.xid AND o.id <> o.was;
+    UPDATE {schema}.unique_key k SET id = o.id FROM {schema}.rehomed o WHERE k.id = o.was AND k.xid = o.xid AND o.id <> o.was;
+    DROP TABLE {schema}.rehomed;
     UPDATE {schema}.unique_key k SET lane_id = NULL WHERE k.lane_id IS NOT NULL; -- positions in the log
     UPDATE {schema}.worker SET ended_at = clock_timestamp() WHERE ended_at IS NULL;
     DELETE FROM {schema}.slot;

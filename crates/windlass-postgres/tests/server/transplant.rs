@@ -4,7 +4,8 @@ use crate::{cluster::Fixture, session::Session};
 use std::{collections::BTreeSet, sync::Arc};
 use tokio_postgres::{Client, error::SqlState};
 use windlass_conformance::steps::{args, enqueue_jobs, eventually, ids, worker_on};
-use windlass_core::{EditReply, ErrorKind, JobEdit, JobId, Store};
+use windlass_core::{EditReply, ErrorKind, JobEdit, JobId, JobStore, Store};
+use windlass_postgres::PostgresStore;
 
 /// What pg_dump and a restore into a younger cluster leave behind: the same rows, with transaction ids
 /// and snapshots that this cluster has not reached.
@@ -357,4 +358,30 @@ async fn a_restore_in_place_takes_back_what_was_held() {
     }
     assert_eq!(claimed(new, 1).await, 2);
     assert_eq!(s.value::<Option<i64>>("SELECT windlass.rehome()").await, None);
+}
+
+/// Who owns the schema needs no right to temporary tables, which many databases take from everybody.
+#[tokio::test]
+async fn an_owner_without_temporary_tables_puts_the_log_in_order() {
+    let fixture = Fixture::fresh().await;
+    let (database, owner) = (&fixture.name, format!("{}_owner", fixture.name));
+    let superuser = fixture.sql().await;
+    let create = format!(
+        "REVOKE TEMP ON DATABASE {database} FROM PUBLIC; CREATE ROLE {owner} LOGIN; CREATE SCHEMA own AUTHORIZATION {owner}"
+    );
+    superuser.batch_execute(&create).await.unwrap();
+    let url = fixture.url.replace("//postgres@", &format!("//{owner}@"));
+    let url = format!("{}?schema=own", url.split('?').next().unwrap());
+    let connect = async || PostgresStore::connect(&url, fixture.options.clone()).await.expect("connects");
+    let store = connect().await;
+    store.migrate().await.unwrap();
+    let store: Arc<dyn Store> = Arc::new(store);
+    let all = enqueue_jobs(&store, 3).await;
+    superuser.batch_execute(&transplant().replace("windlass.", "own.")).await.unwrap();
+    let new: i64 = superuser.query_one("SELECT own.enqueue('noop', queue => 'q')", &[]).await.unwrap().get(0);
+    let store: Arc<dyn Store> = Arc::new(connect().await);
+    let worker = worker_on(&store).await;
+    store.promote(10).await.unwrap();
+    let found: BTreeSet<_> = worker.drain(10).await.into_iter().collect();
+    assert_eq!(found, all.into_iter().chain([JobId(new)]).collect());
 }
