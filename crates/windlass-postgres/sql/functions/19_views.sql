@@ -102,7 +102,7 @@ BEGIN
            OR EXISTS (SELECT 1 FROM unnest(ARRAY['scheduled', 'retryable']) AS s(state) CROSS JOIN LATERAL (
                           SELECT 1 FROM {schema}.waiting h
                           WHERE h.lane_id = v_lane AND h.state = s.state AND h.available_at <= v_now LIMIT 1) AS h)
-           OR v_lane < 0 AND {schema}.key_ready({schema}.key_lane_of(v_lane))
+           OR v_lane < 0 AND ({schema}.key_ready({schema}.key_lane_of(v_lane)) OR {schema}.keys_let_go(v_lane))
            OR EXISTS (SELECT 1 FROM {schema}.unclaimed_ranges(v_lane) u
                       CROSS JOIN LATERAL unnest(u.lo, u.lo_id, u.hi) AS r(lo, lo_id, hi)
                       CROSS JOIN LATERAL (

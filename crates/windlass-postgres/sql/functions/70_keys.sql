@@ -145,6 +145,25 @@ BEGIN
                                      ORDER BY k.key = '' LIMIT 1), false);
 END $$;
 
+-- keys_let_go(lane): whether jobs of it wait for their key's turn, and something ended in the queue that no claim has seen yet: perhaps they may go.
+-- Cost: a few index probes for each keyed lane of the queue.
+CREATE OR REPLACE FUNCTION {schema}.keys_let_go(p_lane integer) RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+    SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+    v_lane integer;
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'keyed') THEN RETURN false; END IF;
+    FOR v_lane IN SELECT o.id FROM {schema}.lane l JOIN {schema}.lane o ON o.queue = l.queue WHERE l.id = p_lane AND o.id < 0 LOOP
+        IF EXISTS (SELECT 1 FROM {schema}.key_signal s WHERE s.lane_id = v_lane) OR EXISTS (
+               SELECT 1 FROM {schema}.delta(({schema}.key_lane_of(v_lane)).folded, pg_current_snapshot()) d CROSS JOIN LATERAL unnest(d.lo, d.hi) AS r(lo, hi)
+               CROSS JOIN LATERAL (SELECT 1 FROM {schema}.settlement s WHERE s.lane_id = v_lane AND s.lane_id < 0 AND s.event_xid >= r.lo AND s.event_xid <= r.hi LIMIT 1) AS s)
+        THEN RETURN true; END IF;
+    END LOOP;
+    RETURN false;
+END $$;
+
 -- key_ready(lane): whether a key of the lane is in turn.
 CREATE OR REPLACE FUNCTION {schema}.key_ready(c {schema}.key_lane) RETURNS boolean
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off

@@ -491,3 +491,20 @@ async fn repeating_a_change_writes_nothing() {
     let keyed = fixture.text("SELECT bool_and(keyed) FROM windlass.queue");
     assert_eq!(client.query_one(&keyed, &[]).await.unwrap().get::<_, Option<bool>>(0), Some(true));
 }
+
+/// Who asks whether there is work is told of what the end of a job let go, before a claim has seen that end: behind a pooler nobody is told to claim, and `work --until-empty` would stop.
+#[tokio::test]
+async fn the_end_of_a_job_is_work_for_the_next_of_its_key() {
+    let fixture = Fixture::fresh().await;
+    let store = keyed(&fixture, KeyLimit::serial()).await;
+    store.enqueue(&of("a", 2)).await.unwrap();
+    let worker = worker_on(&store).await;
+    let any = async || store.any_available(&[QUEUE.to_owned()], &[]).await.unwrap();
+    for left in [true, false] {
+        assert!(any().await);
+        let held = claim(&worker, 10).await;
+        assert!(!any().await, "it runs, and the other waits for its end");
+        complete(&worker, &held).await;
+        assert_eq!(any().await, left);
+    }
+}
