@@ -18,7 +18,7 @@ const REMOVE: [&str; 3] = [
     "DELETE FROM happened WHERE n IN (SELECT n FROM happened WHERE n <= (SELECT kept_n FROM event_log)
         AND n <= (SELECT n FROM counter_fold) AND n < (SELECT max(n) FROM happened) ORDER BY n LIMIT ?1)",
     "DELETE FROM enqueued_range WHERE first IN (SELECT first FROM enqueued_range
-        WHERE last <= (SELECT kept_sequence FROM event_log) ORDER BY first LIMIT ?1)",
+        WHERE first <= (SELECT kept_sequence FROM event_log) AND last <= (SELECT kept_sequence FROM event_log) ORDER BY first LIMIT ?1)",
     "DELETE FROM started_elsewhere WHERE (n, pos) IN (SELECT n, pos FROM started_elsewhere
         WHERE n <= (SELECT kept_n FROM event_log) ORDER BY n LIMIT ?1)",
 ];

@@ -1,92 +1,20 @@
 //! What keyed lanes cost, counted in statements and in steps of SQLite's virtual machine, and the plans of all those statements.
 
 use crate::{
-    claim, control, edit, enqueue::Batch, error::Outcome, key_limits, key_upkeep, migrate, promote, settle,
-    tx::Memory, tx::Tx, workers,
+    control, edit,
+    enqueue::Batch,
+    key_limits, key_upkeep, promote, settle,
+    traced::{Traced, Work},
+    tx::Tx,
+    workers,
 };
-use rusqlite::{
-    Connection, StatementStatus,
-    trace::{TraceEvent, TraceEventCodes},
-};
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 use windlass_core::{
-    Args, Claim, ClaimRequest, Completion, Disposition, Exception, JobEdit, JobId, JobSet, KeyLimit,
-    KeyLimitsChange, NewJob, QueueDemand, RateLimit, SettleRequest, WorkerId, WorkerSpec,
+    Args, Completion, Disposition, Exception, JobEdit, JobId, JobSet, KeyLimit, KeyLimitsChange, NewJob,
+    RateLimit, SettleRequest,
 };
-
-/// What ran in one transaction.
-#[derive(Debug, Default)]
-struct Work {
-    statements: Vec<String>,
-    steps: i64,
-}
-
-#[derive(Default)]
-struct Trace {
-    work: Work,
-    /// The steps of each statement until now, which SQLite adds up.
-    before: HashMap<String, i64>,
-}
-
-struct Traced {
-    conn: Connection,
-    memory: Memory,
-    trace: Arc<Mutex<Trace>>,
-    worker: WorkerId,
-    all: BTreeSet<String>,
-}
 
 impl Traced {
-    fn new() -> Self {
-        let mut conn = Connection::open_in_memory().unwrap();
-        conn.set_prepared_statement_cache_capacity(1_000);
-        migrate::migrate(&conn).map_err(crate::error::Fault::into_error).unwrap();
-        let trace: Arc<Mutex<Trace>> = Arc::default();
-        let noted = Arc::clone(&trace);
-        let note = move |event: TraceEvent<'_>| {
-            let TraceEvent::Profile(statement, _) = event else { return };
-            let (sql, steps) =
-                (statement.sql().into_owned(), i64::from(statement.get_status(StatementStatus::VmStep)));
-            let mut trace = noted.lock().unwrap();
-            let before = trace.before.insert(sql.clone(), steps).unwrap_or(0);
-            trace.work.steps += if steps < before { steps } else { steps - before };
-            trace.work.statements.push(sql);
-        };
-        conn.trace_v2(TraceEventCodes::SQLITE_TRACE_PROFILE, Some(note)).unwrap();
-        let mut new =
-            Self { conn, memory: Memory::default(), trace, worker: WorkerId(0), all: BTreeSet::new() };
-        let lease = Duration::from_secs(60);
-        let spec = WorkerSpec {
-            name: "w".into(),
-            queues: vec!["default".into()],
-            kinds: vec![],
-            lease,
-            program: Default::default(),
-        };
-        new.worker = new.run(|tx| workers::register(tx, &spec)).0.worker;
-        new
-    }
-
-    /// One transaction.
-    fn run<T>(&mut self, work: impl FnOnce(&mut Tx<'_>) -> Outcome<T>) -> (T, Work) {
-        self.conn.execute_batch("BEGIN IMMEDIATE").unwrap();
-        std::mem::take(&mut self.trace.lock().unwrap().work);
-        let done = Tx::begin(&self.conn, &mut self.memory, 1_000_000).and_then(|mut tx| {
-            let done = work(&mut tx)?;
-            tx.finish()?;
-            Ok(done)
-        });
-        let done = done.map_err(crate::error::Fault::into_error).unwrap();
-        let work = std::mem::take(&mut self.trace.lock().unwrap().work);
-        self.conn.execute_batch("COMMIT").unwrap();
-        self.all.extend(work.statements.iter().cloned());
-        (done, work)
-    }
-
     fn limit(&mut self, queue: &str, limit: KeyLimit) {
         self.run(|tx| key_limits::change(tx, queue, &KeyLimitsChange::Default(limit)));
     }
@@ -100,23 +28,6 @@ impl Traced {
         self.run(|tx| batch.append(tx))
     }
 
-    fn claim(&mut self, most: u32) -> (Vec<Claim>, Work) {
-        let request = ClaimRequest { worker: self.worker, queues: vec![QueueDemand::new("default", most)] };
-        let (claimed, work) = self.run(|tx| claim::claim(tx, &request));
-        (claimed.claims, work)
-    }
-
-    fn complete(&mut self, claims: &[Claim]) -> Work {
-        let completion = |claim: &Claim| Completion {
-            claim: claim.reference,
-            jobs: JobSet::Rest,
-            count: claim.jobs.len() as u32,
-        };
-        let completions = claims.iter().map(completion).collect();
-        let request = SettleRequest { worker: self.worker, completions, exceptions: vec![] };
-        self.run(|tx| settle::settle(tx, &request)).1
-    }
-
     /// The steps of a claim of a hundred jobs and of its completion, when it is not the first.
     fn cost(&mut self, jobs: usize) -> i64 {
         let mut last = 0;
@@ -126,22 +37,6 @@ impl Traced {
             last = claimed.steps + self.complete(&claims).steps;
         }
         last
-    }
-
-    fn scans(&self) -> Vec<String> {
-        let mut scans = Vec::new();
-        for sql in self.all.iter().filter(|sql| !sql.starts_with("--") || sql.contains("INSERT")) {
-            let mut plan = self.conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-            let parameters = vec![rusqlite::types::Null; plan.parameter_count()];
-            let mut rows = plan.query(rusqlite::params_from_iter(parameters)).unwrap();
-            while let Some(row) = rows.next().unwrap() {
-                let line: String = row.get(3).unwrap();
-                if line.starts_with("SCAN") {
-                    scans.push(format!("{line} in {sql}"));
-                }
-            }
-        }
-        scans
     }
 }
 

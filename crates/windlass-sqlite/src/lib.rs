@@ -39,6 +39,8 @@ mod command;
 mod completion;
 mod connect;
 mod control;
+#[cfg(test)]
+mod cost;
 mod deploys;
 mod division;
 mod edit;
@@ -100,6 +102,8 @@ mod store;
 mod threads;
 mod timing_store;
 mod timings;
+#[cfg(test)]
+mod traced;
 mod tx;
 mod unique;
 mod wakeup;
