@@ -1,6 +1,6 @@
 //! What it costs to find something among much else, counted in steps of SQLite's virtual machine.
 
-use crate::{enqueue::Batch, maintain, traced::Traced};
+use crate::{enqueue::Batch, fold, maintain, traced::Traced};
 use windlass_core::{Args, JobId, NewJob};
 
 const HOUR: i64 = 3_600_000_000;
@@ -43,4 +43,20 @@ fn housekeeping_passes_over_what_is_told_of() {
         store.run(|tx| maintain::maintain(tx, true)).1.steps
     };
     assert_alike("a round", cost(10_000), cost(100_000));
+}
+
+/// Of claims past the retention a transaction looks at those that it may remove.
+#[test]
+fn housekeeping_looks_at_the_claims_that_it_removes() {
+    let cost = |claims: i64| {
+        let store = &mut Traced::new();
+        let fill = format!(
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {claims})
+                INSERT INTO claim (lo, hi, token, worker, moved, open, completed, claimed_at, finished_at, started, changed)
+                SELECT n, n, 1, 1, 0, 0, 1, 1, 1, 0, 0 FROM n"
+        );
+        store.conn.execute_batch(&fill).unwrap();
+        store.run(|tx| fold::fold(tx, HOUR, 1_000, false)).1.steps
+    };
+    assert_alike("a look", cost(1_000), cost(50_000));
 }

@@ -12,8 +12,9 @@ const ROWS: i64 = 2_000;
 /// How many rows of counters one transaction removes.
 const CHUNK: usize = 5_000;
 
-const STATE: &str = "SELECT f.n, l.kept_n > f.n OR EXISTS (SELECT 1 FROM claim WHERE open = 0 AND finished_at <= ?1 AND changed > f.n)
-    FROM counter_fold f, event_log l";
+/// Of the claims past the retention only those are looked at that the same transaction may remove.
+const STATE: &str = "SELECT f.n, l.kept_n > f.n OR EXISTS (SELECT 1 FROM (SELECT changed FROM claim WHERE open = 0 AND finished_at <= ?1
+    ORDER BY finished_at LIMIT ?2) WHERE changed > f.n) FROM counter_fold f, event_log l";
 const HAPPENED: &str =
     "SELECT n, at, what, claim, first, last, lane, kind FROM happened WHERE n > ?1 ORDER BY n LIMIT ?2";
 const HAS_PARTS: &str = "SELECT 1 FROM settlement WHERE claim = ?1";
@@ -37,11 +38,13 @@ const FORGET: &str = "DELETE FROM counter WHERE (minute, queue, kind, outcome) I
 /// Minutes since 1970, queue, kind and outcome.
 type Of = (i64, String, String, String);
 
-/// Counts a chunk, if it `may` or something that is not counted is past the retention, which began at `before`. Up to which row everything is
-/// counted, and whether there may be more to count.
-pub(crate) fn fold(tx: &Tx<'_>, before: Micros, may: bool) -> Outcome<(i64, bool)> {
-    let (counted, must): (i64, bool) =
-        tx.conn.prepare_cached(STATE)?.query_one([before], |row| Ok((row.get(0)?, row.get(1)?)))?;
+/// Counts a chunk, if it `may` or one of the next `claims` claims that are past the retention, which began at `before`, is not counted. Up to which row
+/// everything is counted, and whether there may be more to count.
+pub(crate) fn fold(tx: &Tx<'_>, before: Micros, claims: u32, may: bool) -> Outcome<(i64, bool)> {
+    let (counted, must): (i64, bool) = tx
+        .conn
+        .prepare_cached(STATE)?
+        .query_one(params![before, claims], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if !may && !must {
         return Ok((counted, false));
     }

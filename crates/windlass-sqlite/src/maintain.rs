@@ -36,7 +36,7 @@ pub(crate) fn maintain(tx: &mut Tx<'_>, may_count: bool) -> Outcome<(MaintainRep
     let rules = retention::read(tx.conn)?;
     let before = tx.now.saturating_sub(micros(settings.retention));
     let completed = tx.now.saturating_sub(micros(Retention::of_completed(&rules, &settings)));
-    let (counted, more_to_count) = fold::fold(tx, completed, may_count)?;
+    let (counted, more_to_count) = fold::fold(tx, completed, CHUNK_ROWS, may_count)?;
     let (truncated, more_claims) = remove_claims(tx, completed, counted)?;
     let (removed_dead, more_dead) = remove_dead(tx, &rules, &settings)?;
     tx.conn.prepare_cached(WORKERS)?.execute([before])?;
