@@ -1,12 +1,21 @@
 //! What it costs to find something among much else, counted in steps of SQLite's virtual machine.
 
-use crate::{enqueue::Batch, fold, maintain, traced::Traced};
-use windlass_core::{Args, JobId, NewJob};
+use crate::{enqueue::Batch, events, fold, key_limits, maintain, promote, settle, traced::Traced};
+use std::time::Duration;
+use windlass_core::{
+    Args, Disposition, EventCursor, EventRequest, Exception, JobId, JobSet, KeyLimit, KeyLimitsChange,
+    NewJob, SettleRequest,
+};
 
 const HOUR: i64 = 3_600_000_000;
 
 fn job(queue: &str) -> NewJob {
     NewJob::new("test", Args::parse("{}").unwrap()).with_queue(queue.to_owned())
+}
+
+/// For in an hour.
+fn later(queue: &str) -> NewJob {
+    job(queue).with_delay(Duration::from_secs(3_600))
 }
 
 fn add(store: &mut Traced, jobs: &[NewJob]) -> Vec<JobId> {
@@ -59,4 +68,74 @@ fn housekeeping_looks_at_the_claims_that_it_removes() {
         store.run(|tx| fold::fold(tx, HOUR, 1_000, false)).1.steps
     };
     assert_alike("a look", cost(1_000), cost(50_000));
+}
+
+/// A range of ids may have those of any number of other claims in it.
+#[test]
+fn a_range_of_ids_costs_its_claims_jobs() {
+    let cost = |others: usize| {
+        let mut store = Traced::new();
+        let first = add(&mut store, &[later("default")])[0];
+        add(&mut store, &(0..others).map(|_| later("other")).collect::<Vec<_>>());
+        let last = add(&mut store, &[later("default")])[0];
+        store.now += 2 * HOUR;
+        while store.run(|tx| promote::promote(tx, 5_000)).0.count > 0 {}
+        let (claims, _) = store.claim(2);
+        let (page, _) = store.run(|tx| events::events(tx.conn, &EventRequest::after(EventCursor::now())));
+        store.complete_jobs(&claims, &JobSet::Ranges(vec![(first.0, last.0)]));
+        let (told, events) = store.run(|tx| events::events(tx.conn, &EventRequest::after(page.next.clone())));
+        assert_eq!(told.events.len(), 2);
+        [events.steps, store.run(|tx| fold::fold(tx, 0, 1_000, true)).1.steps]
+    };
+    for (few, many) in cost(100).into_iter().zip(cost(10_000)) {
+        assert_alike("a range", few, many);
+    }
+}
+
+/// A job that completed by itself is looked for among those with its id, not among all of its claim.
+#[test]
+fn a_page_of_single_completions_costs_the_same_in_a_large_claim() {
+    let cost = |jobs: u32| {
+        let mut store = Traced::new();
+        let ids = add(&mut store, &(0..jobs).map(|_| job("default")).collect::<Vec<_>>());
+        let (claims, _) = store.claim(jobs);
+        let (page, _) = store.run(|tx| events::events(tx.conn, &EventRequest::after(EventCursor::now())));
+        store.complete_jobs(&claims, &JobSet::Ranges(ids.iter().map(|id| (id.0, id.0)).collect()));
+        let request = EventRequest { limit: 50, ..EventRequest::after(page.next) };
+        store.run(|tx| events::events(tx.conn, &request)).1.steps
+    };
+    assert_alike("a page", cost(100), cost(5_000));
+}
+
+/// Where keys have limits the settlement itself looks for them.
+#[test]
+fn a_range_of_ids_of_a_keyed_queue_costs_its_claims_jobs() {
+    let cost = |others: usize| {
+        let mut store = Traced::new();
+        let limit = KeyLimitsChange::Default(KeyLimit::default().with_concurrency(2));
+        store.run(|tx| key_limits::change(tx, "default", &limit));
+        let of_key = |key: String| job("default").with_key(key);
+        let first = add(&mut store, &[of_key("a".into())])[0];
+        let (claims, _) = store.claim(1);
+        let disposition = Disposition::Retry { delay: Duration::from_secs(60), error: "no".into() };
+        let (claim, position) = (claims[0].reference, claims[0].jobs[0].position);
+        let exceptions = vec![Exception { claim, job: first, position, disposition }];
+        let request = SettleRequest { worker: store.worker, completions: vec![], exceptions };
+        store.run(|tx| settle::settle(tx, &request));
+        add(&mut store, &(0..others).map(|n| of_key(format!("b{n}"))).collect::<Vec<_>>());
+        loop {
+            let (claims, _) = store.claim(5_000);
+            if claims.is_empty() {
+                break;
+            }
+            store.complete(&claims);
+        }
+        store.now += 2 * HOUR;
+        store.run(|tx| promote::promote(tx, 10));
+        let last = add(&mut store, &[of_key("a".into())])[0];
+        let (claims, _) = store.claim(2);
+        assert_eq!(claims[0].jobs.len(), 2);
+        store.complete_jobs(&claims, &JobSet::Ranges(vec![(first.0, last.0)])).steps
+    };
+    assert_alike("a settlement", cost(100), cost(10_000));
 }

@@ -5,8 +5,10 @@ use rusqlite::{OptionalExtension, params};
 
 const LET_GO: &str = "DELETE FROM held_job WHERE pos = ?1 RETURNING queue, key, job";
 const LET_GO_ALL: &str = "DELETE FROM held_job WHERE pos BETWEEN ?1 AND ?2 RETURNING queue, key";
+const LET_GO_OF_CLAIM: &str =
+    "DELETE FROM held_job WHERE pos BETWEEN ?1 AND ?2 AND job BETWEEN ?3 AND ?4 RETURNING queue, key";
 const LET_GO_RANGE: &str = "DELETE FROM held_job WHERE pos IN
-    (SELECT pos FROM job WHERE id BETWEEN ?3 AND ?4 AND id IS NOT NULL AND pos BETWEEN ?1 AND ?2
+    (SELECT pos FROM job INDEXED BY job_moved WHERE id BETWEEN ?3 AND ?4 AND id IS NOT NULL AND pos BETWEEN ?1 AND ?2
     UNION ALL SELECT pos FROM job WHERE pos BETWEEN max(?1, ?5) AND min(?2, ?6) AND id IS NULL) RETURNING queue, key";
 const BLOCK: &str = "INSERT OR REPLACE INTO key_blocker (job, queue, key) SELECT ?1, ?2, ?3
     WHERE coalesce((SELECT serial FROM key_limit WHERE queue = ?2 AND key = ?3), (SELECT serial FROM key_limit WHERE queue = ?2 AND key = ''))";
@@ -100,6 +102,10 @@ pub(crate) fn rested(tx: &mut Tx<'_>, (lo, hi): (i64, i64)) -> Outcome<()> {
 pub(crate) fn completed(tx: &mut Tx<'_>, (lo, hi): (i64, i64), first: i64, last: i64) -> Outcome<()> {
     if tx.keyed().lane(position::lane_of(lo)).is_none() {
         return Ok(());
+    }
+    // Ids of other claims may lie between, more than this one has jobs.
+    if last.saturating_sub(first) >= hi - lo {
+        return let_go(tx, LET_GO_OF_CLAIM, &[lo, hi, first, last]);
     }
     let place = |id: i64| position::at(position::lane_of(lo), id.clamp(0, position::SEQUENCE_MAX));
     let_go(tx, LET_GO_RANGE, &[lo, hi, first, last, place(first), place(last)])
