@@ -139,3 +139,28 @@ fn a_range_of_ids_of_a_keyed_queue_costs_its_claims_jobs() {
     };
     assert_alike("a settlement", cost(100), cost(10_000));
 }
+
+/// What handlers said of jobs whose ids lie between those of a claim.
+#[test]
+fn a_claim_is_removed_at_the_same_cost_whatever_was_said_of_others() {
+    let cost = |others: usize| {
+        let mut store = Traced::new();
+        add(&mut store, &[job("default")]);
+        add(&mut store, &(0..others).map(|_| job("other")).collect::<Vec<_>>());
+        add(&mut store, &[job("default")]);
+        let (claims, _) = store.claim(2);
+        store.complete(&claims);
+        let fill = format!(
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n <= {others})
+                INSERT INTO job_report (job, claim, number, at, attempt, log, log_dropped) SELECT n, 1, 1, 1, 1, '[]', 0 FROM n"
+        );
+        store.conn.execute_batch(&fill).unwrap();
+        store.now += 48 * HOUR;
+        let work = store.run(|tx| maintain::maintain(tx, true)).1;
+        let left = "SELECT count(*) FROM job_report";
+        let left: i64 = store.conn.query_one(left, [], |row| row.get(0)).unwrap();
+        assert_eq!(left, others as i64, "of the claim's first job was one");
+        work.steps
+    };
+    assert_alike("a claim", cost(100), cost(10_000));
+}

@@ -80,7 +80,7 @@ fn remove_claims(tx: &mut Tx<'_>, before: Micros, counted: i64) -> Outcome<(u32,
         if jobs >= CHUNK_JOBS || changed > counted {
             break;
         }
-        report::forget_claim(tx, lo, hi, moved)?;
+        report::forget_claim(tx, (lo, hi), moved, completed)?;
         if moved {
             tx.conn.prepare_cached(ERRORS_OF_CLAIM)?.execute([lo, hi])?;
         }

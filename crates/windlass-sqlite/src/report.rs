@@ -23,10 +23,15 @@ const SAVE: &str =
     ON CONFLICT (job) DO UPDATE SET claim = ?2, number = ?3, at = ?4, attempt = ?5, percent = ?6, note = ?7,
     checkpoint = ?8, log = ?9, log_dropped = ?10";
 const FORGET: &str = "DELETE FROM job_report WHERE job = ?1";
-/// Of the jobs of a claim: those that are where they were first appended, by the reports there are; then the others.
+/// How many reports there are of jobs with the ids of a claim and of those between, up to `?3`.
+const BETWEEN: &str = "SELECT count(*) FROM (SELECT 1 FROM job_report
+    WHERE job BETWEEN (?1 & 35184372088831) AND (?2 & 35184372088831) LIMIT ?3)";
+/// Of the jobs of a claim: those that are where they were first appended, by the reports there are, or by the jobs; then the others.
 const FORGET_UNMOVED: &str =
     "DELETE FROM job_report WHERE job BETWEEN (?1 & 35184372088831) AND (?2 & 35184372088831)
     AND EXISTS (SELECT 1 FROM job WHERE pos = (?1 >> 45 << 45 | job_report.job) AND id IS NULL)";
+const FORGET_BY_JOBS: &str = "DELETE FROM job_report WHERE job IN
+    (SELECT pos & 35184372088831 FROM job WHERE pos BETWEEN ?1 AND ?2 AND id IS NULL)";
 const FORGET_MOVED: &str = "DELETE FROM job_report WHERE job IN
     (SELECT id FROM job WHERE pos BETWEEN ?1 AND ?2 AND id IS NOT NULL)";
 
@@ -122,10 +127,16 @@ pub(crate) fn forget(tx: &Tx<'_>, job: i64) -> Outcome<()> {
     Ok(())
 }
 
-/// The jobs of a finished claim are about to be removed. Costs a look where there are no reports of such ids.
-pub(crate) fn forget_claim(tx: &Tx<'_>, lo: i64, hi: i64, moved: bool) -> Outcome<()> {
+/// The jobs of a finished claim, so many, are about to be removed. Costs a look where there are no reports of such ids. Of jobs of other lanes, which have
+/// ids between, there may be any number.
+pub(crate) fn forget_claim(tx: &Tx<'_>, (lo, hi): (i64, i64), moved: bool, jobs: i64) -> Outcome<()> {
     debug_assert_eq!(position::lane_of(lo), position::lane_of(hi));
-    tx.conn.prepare_cached(FORGET_UNMOVED)?.execute([lo, hi])?;
+    let reports: i64 =
+        tx.conn.prepare_cached(BETWEEN)?.query_one([lo, hi, jobs.saturating_add(1)], |row| row.get(0))?;
+    let forget = if reports > jobs { FORGET_BY_JOBS } else { FORGET_UNMOVED };
+    if reports > 0 {
+        tx.conn.prepare_cached(forget)?.execute([lo, hi])?;
+    }
     if moved {
         tx.conn.prepare_cached(FORGET_MOVED)?.execute([lo, hi])?;
     }
