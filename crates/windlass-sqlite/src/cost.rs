@@ -1,6 +1,8 @@
 //! What it costs to find something among much else, counted in steps of SQLite's virtual machine.
 
-use crate::{enqueue::Batch, events, fold, key_limits, maintain, promote, settle, traced::Traced};
+use crate::{
+    edit, enqueue::Batch, events, fold, key_limits, locate, maintain, promote, settle, traced::Traced,
+};
 use std::time::Duration;
 use windlass_core::{
     Args, Disposition, EventCursor, EventRequest, Exception, JobId, JobSet, KeyLimit, KeyLimitsChange,
@@ -32,6 +34,36 @@ fn assert_alike(what: &str, few: i64, many: i64) {
     assert!(
         many * 10 < few * 12,
         "{what}: {few} steps where there is little else, {many} where there is much"
+    );
+}
+
+#[test]
+fn a_job_is_found_by_its_id_among_any_number_of_queues() {
+    let cost = |queues| {
+        let mut store = Traced::new();
+        let ids = add(&mut store, &mixed(queues, 4_000));
+        store.run(|tx| edit::delete(tx, &ids[5..6]));
+        [0, 5, 2_000, 3_999].map(|nth| {
+            let (place, work) = store.run(|tx| locate::find(tx.conn, ids[nth]));
+            assert_eq!(place.is_some(), nth != 5);
+            work.steps
+        })
+    };
+    for (few, many) in cost(2).into_iter().zip(cost(2_000)) {
+        assert_alike("a job", few, many);
+    }
+}
+
+/// A hundred and twenty-eight changes of the queue are a statement.
+#[test]
+fn jobs_of_many_queues_are_enqueued_in_bulk_as_before() {
+    let mut store = Traced::new();
+    let batch = Batch::pack(&mixed(1_000, 1_000));
+    store.run(|tx| batch.append(tx));
+    let statements = store.run(|tx| batch.append(tx)).1.statements.len();
+    assert!(
+        statements < 2_000 + 16,
+        "{statements} statements for a thousand jobs and the counts of as many queues"
     );
 }
 

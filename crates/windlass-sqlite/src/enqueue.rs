@@ -120,7 +120,9 @@ impl Batch {
                 append.raw_bind_parameter(4, job.max_attempts)?;
                 bound = Some((job.kind, job.max_attempts));
             }
-            append.raw_bind_parameter(1, position::at(lanes[job.lane], id))?;
+            let pos = position::at(lanes[job.lane], id);
+            tx.note_lane(pos)?;
+            append.raw_bind_parameter(1, pos)?;
             append.raw_bind_parameter(3, args)?;
             if attributed {
                 append.raw_bind_parameter(6, job.stored_attributes(tx.now))?;

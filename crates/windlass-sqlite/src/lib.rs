@@ -25,6 +25,7 @@
 //! * Whatever a worker writes is refused once its `worker` row has ended.
 //! * No connection is open while the process [forks].
 //! * The numbers of lanes and queues are good for one transaction: `names` forgets them when some were removed.
+//! * Of each number that a job was appended under the lane is known: `number_lanes` notes where another one begins.
 //! * Counts per lane change in the transaction that moves the jobs, so no list needs counting.
 //!
 //! [forks]: fork
@@ -50,6 +51,7 @@ mod error;
 mod events;
 mod fold;
 mod forget_events;
+mod forget_numbers;
 pub mod fork;
 mod happened;
 mod history;
@@ -80,6 +82,7 @@ mod migrate;
 mod moves;
 mod names;
 mod no_handler;
+mod number_lanes;
 mod older;
 mod once;
 mod options;

@@ -4,6 +4,7 @@ use crate::{
     clock::Micros,
     error::{Fault, Outcome},
     moves::{Dead, Waiting},
+    number_lanes::NumberLanes,
     position,
 };
 use rusqlite::{Connection, Row, params};
@@ -12,8 +13,9 @@ use windlass_core::{ErrorKind, JobId, JobState};
 const WAITING: &str = "SELECT lane, state FROM waiting WHERE id = ?1";
 const DEAD: &str = "SELECT lane, state FROM dead WHERE id = ?1";
 const MOVED: &str = "SELECT pos FROM job WHERE id = ?1";
-// One probe per lane: where the job would be if it never moved.
-const UNMOVED: &str = "SELECT job.pos FROM lane CROSS JOIN job
+const UNMOVED: &str = "SELECT pos FROM job WHERE pos = ?1 AND id IS NULL";
+// A probe per lane, for a job whose lane is not noted: where it would be if it never moved.
+const IN_ANY_LANE: &str = "SELECT job.pos FROM lane CROSS JOIN job
     WHERE job.pos = (lane.id << 45) | ?1 AND job.id IS NULL";
 const CURSOR: &str = "SELECT cursor FROM lane WHERE id = ?1";
 const CLAIM: &str = "SELECT lo, hi, open, worker, claimed_at, finished_at FROM claim WHERE lo <= ?1
@@ -30,21 +32,51 @@ pub(crate) enum Place {
 
 /// Finds a job.
 pub(crate) fn find(conn: &Connection, id: JobId) -> Outcome<Option<Place>> {
-    if !(1..=position::SEQUENCE_MAX).contains(&id.0) {
-        return Ok(None);
+    Finder::new(conn).find(id)
+}
+
+/// Finds jobs, and remembers what it read of the lanes of their numbers for neighbours.
+pub(crate) struct Finder<'c> {
+    conn: &'c Connection,
+    lanes: Option<NumberLanes<'c>>,
+}
+
+impl<'c> Finder<'c> {
+    pub(crate) fn new(conn: &'c Connection) -> Self {
+        Self { conn, lanes: None }
     }
-    let pair = |row: &Row<'_>| Ok((row.get::<_, i32>(0)?, row.get::<_, i64>(1)?));
-    if let Some((lane, state)) = first(conn, WAITING, id.0, pair)? {
-        return Ok(Some(Place::Waiting { lane, state: Waiting::of(state) }));
+
+    pub(crate) fn find(&mut self, id: JobId) -> Outcome<Option<Place>> {
+        if !(1..=position::SEQUENCE_MAX).contains(&id.0) {
+            return Ok(None);
+        }
+        let pair = |row: &Row<'_>| Ok((row.get::<_, i32>(0)?, row.get::<_, i64>(1)?));
+        if let Some((lane, state)) = first(self.conn, WAITING, id.0, pair)? {
+            return Ok(Some(Place::Waiting { lane, state: Waiting::of(state) }));
+        }
+        if let Some((lane, state)) = first(self.conn, DEAD, id.0, pair)? {
+            return Ok(Some(Place::Dead { lane, state: Dead::of(state) }));
+        }
+        let pos = match first(self.conn, MOVED, id.0, |row| row.get(0))? {
+            Some(pos) => Some(pos),
+            None => self.unmoved(id.0)?,
+        };
+        Ok(pos.map(|pos| Place::Log { pos }))
     }
-    if let Some((lane, state)) = first(conn, DEAD, id.0, pair)? {
-        return Ok(Some(Place::Dead { lane, state: Dead::of(state) }));
+
+    /// Where the job stands if it is where it was appended.
+    fn unmoved(&mut self, id: i64) -> Outcome<Option<i64>> {
+        let lanes = match &mut self.lanes {
+            Some(lanes) => lanes,
+            None => self.lanes.insert(NumberLanes::new(self.conn)?),
+        };
+        if let Some(lane) = lanes.lane(id)?
+            && let Some(pos) = first(self.conn, UNMOVED, position::at(lane, id), |row| row.get(0))?
+        {
+            return Ok(Some(pos));
+        }
+        if lanes.has(id) { Ok(None) } else { first(self.conn, IN_ANY_LANE, id, |row| row.get(0)) }
     }
-    let pos = match first(conn, MOVED, id.0, |row| row.get(0))? {
-        Some(pos) => Some(pos),
-        None => first(conn, UNMOVED, id.0, |row| row.get(0))?,
-    };
-    Ok(pos.map(|pos| Place::Log { pos }))
 }
 
 /// The first row of a query with one parameter.

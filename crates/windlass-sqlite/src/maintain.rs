@@ -8,8 +8,8 @@ use crate::{
     audit,
     clock::{Micros, micros},
     error::Outcome,
-    fold, forget_events, idle_lanes, key_upkeep, once, position, report, retention, settings, starts,
-    timings,
+    fold, forget_events, forget_numbers, idle_lanes, key_upkeep, once, position, report, retention, settings,
+    starts, timings,
     tx::{Count, Tx},
     unique,
 };
@@ -44,6 +44,7 @@ pub(crate) fn maintain(tx: &mut Tx<'_>, may_count: bool) -> Outcome<(MaintainRep
     let more_unique = unique::forget(tx, CHUNK_ROWS)?;
     let more_starts = starts::forget(tx)?;
     let more_events = forget_events::remove(tx, before)?;
+    let more_numbers = forget_numbers::forget(tx)?;
     let more_turns = key_upkeep::keep(tx)?;
     let more_audit = audit::forget(tx, &settings)?;
     let more_timings = timings::keep(tx)?;
@@ -57,6 +58,7 @@ pub(crate) fn maintain(tx: &mut Tx<'_>, may_count: bool) -> Outcome<(MaintainRep
             || more_dead
             || more_counters
             || more_events
+            || more_numbers
             || more_keys
             || more_unique
             || more_starts

@@ -30,6 +30,7 @@ const STEPS: &[&str] = &[
     include_str!("sql/0018_drained_workers.sql"),
     include_str!("sql/0019_worker_programs.sql"),
     include_str!("sql/0020_event_ranges.sql"),
+    include_str!("sql/0021_number_lanes.sql"),
 ];
 
 /// The version that this binary reads and writes.

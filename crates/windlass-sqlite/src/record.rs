@@ -3,7 +3,7 @@
 use crate::{
     clock::{Micros, timestamp},
     error::{Fault, Outcome},
-    locate::{self, Log, Place},
+    locate::{self, Finder, Log, Place},
     moves::{Dead, Waiting},
     position, report,
 };
@@ -30,6 +30,7 @@ const LANE: &str = "SELECT name, priority FROM lane JOIN queue ON queue.id = lan
 /// Turns rows into records. All row shapes share their first eight columns.
 pub(crate) struct Records<'c> {
     conn: &'c Connection,
+    finder: Finder<'c>,
     log: Log<'c>,
     lanes: HashMap<i32, (String, i16)>,
 }
@@ -37,7 +38,7 @@ pub(crate) struct Records<'c> {
 /// Those of some jobs that have ended, and those that are unknown.
 pub(crate) fn ended(conn: &Connection, ids: &[JobId]) -> Outcome<Ended> {
     let mut ended = Ended::default();
-    // Neighbours are of the same lane and claim, which are read once.
+    // Neighbours are of the same lane and claim, which are read once, as is where their lanes are noted.
     let (mut records, mut ids) = (Records::new(conn), ids.to_vec());
     ids.sort_unstable();
     for id in ids {
@@ -68,12 +69,12 @@ pub(crate) fn job(conn: &Connection, id: JobId) -> Outcome<Option<JobRecord>> {
 
 impl<'c> Records<'c> {
     pub(crate) fn new(conn: &'c Connection) -> Self {
-        Self { conn, log: Log::new(conn), lanes: HashMap::new() }
+        Self { conn, finder: Finder::new(conn), log: Log::new(conn), lanes: HashMap::new() }
     }
 
     /// The job with this id, without the errors of its attempts and what its handlers said.
     fn find(&mut self, id: JobId) -> Outcome<Option<JobRecord>> {
-        match locate::find(self.conn, id)? {
+        match self.finder.find(id)? {
             None => Ok(None),
             Some(Place::Log { pos }) => self.one(LOG, pos, Self::of_log),
             Some(Place::Waiting { .. }) => self.one(WAITING, id.0, Self::of_waiting),

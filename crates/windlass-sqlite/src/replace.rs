@@ -17,6 +17,8 @@ use windlass_core::{Attributes, JobId, JobState, NewJob};
 const CHANGE: &str =
     "UPDATE waiting SET lane = ?2, available_at = ?3, kind = ?4, args = ?5, max_attempts = ?6,
     crash_count = 0, attributes = ?7 WHERE id = ?1";
+const SINCE: &str = "UPDATE job SET enqueued_at = ?2 WHERE pos = ?1";
+const WAITS_SINCE: &str = "UPDATE waiting SET enqueued_at = ?2 WHERE id = ?1";
 const FORGET_ERRORS: &str = "DELETE FROM attempt_error WHERE job = ?1";
 
 /// The id under which the new job stands; `None` when the old one has begun.
@@ -47,11 +49,11 @@ pub(crate) fn replace(
         Place::Waiting { lane, state } => moves::bury_waiting(tx, id.0, lane, state, &reason)?,
         Place::Dead { .. } => {}
     }
-    let (set, at) = match locate::find(tx.conn, new_id)? {
-        Some(Place::Log { pos }) => ("UPDATE job SET enqueued_at = ?2 WHERE pos = ?1", pos),
-        _ => ("UPDATE waiting SET enqueued_at = ?2 WHERE id = ?1", new_id.0),
-    };
-    tx.conn.prepare_cached(set)?.execute(params![at, enqueued_at])?;
+    let queue = tx.queue(new.queue())?;
+    let pos = position::at(tx.lane(queue, new.priority())?, new_id.0);
+    if tx.conn.prepare_cached(SINCE)?.execute(params![pos, enqueued_at])? == 0 {
+        tx.conn.prepare_cached(WAITS_SINCE)?.execute(params![new_id.0, enqueued_at])?;
+    }
     Ok(Some(new_id))
 }
 

@@ -7,6 +7,7 @@ use crate::{
     key_changes, key_entry,
     keyed::Keyed,
     names::Names,
+    number_lanes::NewestLanes,
     position,
 };
 use rusqlite::{Connection, params};
@@ -28,9 +29,10 @@ pub(crate) enum Count {
 
 const COUNTS: usize = 8;
 
-const BEGIN: &str = "SELECT next_sequence, key_changes, name_changes FROM log_state";
-const END: &str = "UPDATE log_state SET next_sequence = ?1";
-const END_HANDED: &str = "UPDATE log_state SET next_sequence = ?1, handed = handed + ?2";
+const BEGIN: &str = "SELECT next_sequence, key_changes, name_changes, lanes_upto FROM log_state";
+const END: &str = "UPDATE log_state SET next_sequence = ?1, lanes_upto = ?1";
+const END_HANDED: &str = "UPDATE log_state SET next_sequence = ?1, lanes_upto = ?1, handed = handed + ?2";
+const LANES_MISSED: &str = "UPDATE log_state SET lanes_from = ?1";
 const FLUSH: &str =
     "UPDATE lane SET available = available + ?2, running = running + ?3, completed = completed + ?4,
     scheduled = scheduled + ?5, retryable = retryable + ?6, no_handler = no_handler + ?7, cancelled = cancelled + ?8,
@@ -41,6 +43,9 @@ const FLUSH: &str =
 pub(crate) struct Memory {
     next_sequence: i64,
     stored_sequence: i64,
+    /// A program that does not note lanes took the last numbers.
+    lanes_missed: bool,
+    lanes: NewestLanes,
     /// Of the numbers taken, those that are no sign of work.
     handed: i64,
     counts: HashMap<i32, [i64; COUNTS]>,
@@ -61,8 +66,13 @@ pub(crate) struct Tx<'c> {
 impl<'c> Tx<'c> {
     /// After BEGIN IMMEDIATE.
     pub(crate) fn begin(conn: &'c Connection, memory: &'c mut Memory, now: Micros) -> Outcome<Self> {
-        let (next, key_changes, name_changes) =
-            conn.prepare_cached(BEGIN)?.query_one([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let (next, key_changes, name_changes, lanes_upto): (i64, i64, i64, i64) = conn
+            .prepare_cached(BEGIN)?
+            .query_one([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+        if memory.next_sequence != next {
+            memory.lanes.forget();
+        }
+        memory.lanes_missed = lanes_upto != next;
         (memory.next_sequence, memory.stored_sequence, memory.handed) = (next, next, 0);
         memory.names.refresh(name_changes);
         memory.keyed.refresh(conn, key_changes)?;
@@ -77,6 +87,10 @@ impl<'c> Tx<'c> {
         if next == self.memory.stored_sequence {
             return Ok(None);
         }
+        if self.memory.lanes_missed {
+            self.conn.prepare_cached(LANES_MISSED)?.execute([self.memory.stored_sequence])?;
+        }
+        self.memory.lanes.write(self.conn)?;
         match self.memory.handed {
             0 => self.conn.prepare_cached(END)?.execute([next])?,
             handed => self.conn.prepare_cached(END_HANDED)?.execute([next, handed])?,
@@ -92,6 +106,11 @@ impl<'c> Tx<'c> {
         }
         self.memory.next_sequence = sequence + 1;
         Ok(sequence)
+    }
+
+    /// A job was appended here under the number that was taken last, and not moved.
+    pub(crate) fn note_lane(&mut self, pos: i64) -> Outcome<()> {
+        self.memory.lanes.note(self.conn, pos)
     }
 
     /// Takes so many numbers for jobs that are handed out at once, which is nothing to tell workers. The first of them.

@@ -5,6 +5,7 @@ use crate::{
     enqueue::{Batch, due},
     error::{Fault, Outcome},
     locate::{self, Log, Place},
+    number_lanes::NumberLanes,
     replace::{fresh, replace},
     tx::Tx,
 };
@@ -20,7 +21,7 @@ const TAKE: &str = "INSERT OR REPLACE INTO unique_key (key, job, until, taken_at
 const MOVE: &str = "UPDATE unique_key SET job = ?2 WHERE key = ?1";
 const EXTEND: &str =
     "UPDATE unique_key SET ends_at = max(ends_at, ?2) WHERE key = ?1 AND ends_at IS NOT NULL";
-const DUE: &str = "SELECT key FROM unique_key WHERE check_at <= ?1 ORDER BY check_at LIMIT ?2";
+const DUE: &str = "SELECT key, job FROM unique_key WHERE check_at <= ?1 ORDER BY check_at LIMIT ?2";
 const PUT_OFF: &str = "UPDATE unique_key SET check_at = ?2 WHERE key = ?1";
 const FREE: &str = "DELETE FROM unique_key WHERE key = ?1";
 
@@ -30,7 +31,7 @@ const WINDOW: i64 = 2;
 
 /// How long after a key was taken housekeeping looks at it first; then as long again as it was taken until then.
 const FIRST_CHECK: Micros = 60_000_000;
-/// About how many lanes one transaction of housekeeping looks into: to find a job takes a look into each of them.
+/// About how many lanes one transaction of housekeeping looks into, where jobs are there whose lane is not noted: to find one takes a look into each.
 const LOOKS: u32 = 20_000;
 
 /// The job that took a key last.
@@ -163,12 +164,17 @@ pub(crate) fn take_again(tx: &Tx<'_>, id: JobId) -> Outcome<bool> {
 
 /// Looks at no more than `most` keys, and forgets those that nobody has. Whether there may be more to look at.
 pub(crate) fn forget(tx: &Tx<'_>, most: u32) -> Outcome<bool> {
-    let lanes: u32 = tx.conn.prepare_cached("SELECT count(*) FROM lane")?.query_one([], |row| row.get(0))?;
-    let most = (LOOKS / lanes.max(1)).clamp(1, most);
     let mut find = tx.conn.prepare_cached(DUE)?;
-    let due: Vec<[u8; 16]> =
-        find.query_map(params![tx.now, most], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    for key in &due {
+    let mut due: Vec<([u8; 16], i64)> = find
+        .query_map(params![tx.now, most], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
+    let (found, noted) = (due.len(), NumberLanes::new(tx.conn)?);
+    if due.iter().any(|(_, job)| !noted.has(*job)) {
+        let lanes: u32 =
+            tx.conn.prepare_cached("SELECT count(*) FROM lane")?.query_one([], |row| row.get(0))?;
+        due.truncate((LOOKS / lanes.max(1)).max(1) as usize);
+    }
+    for (key, _) in &due {
         let Some(holder) = last_holder(tx, UniqueKey(*key))? else { continue };
         // A job that had its key until it was started has it again where it comes back untried.
         let may_have = holder.until == STARTED && !is_finished(tx, holder.job)?;
@@ -180,5 +186,5 @@ pub(crate) fn forget(tx: &Tx<'_>, most: u32) -> Outcome<bool> {
             tx.conn.prepare_cached(FREE)?.execute([key])?;
         }
     }
-    Ok(due.len() == most as usize)
+    Ok(found == most as usize || due.len() < found)
 }

@@ -9,6 +9,7 @@ mod durable;
 mod events_older;
 mod fencing;
 mod files;
+mod find;
 mod fixture;
 mod housekeeping;
 mod idle_lanes;

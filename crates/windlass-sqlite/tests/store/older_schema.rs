@@ -20,6 +20,11 @@ const STEPS: &[&str] = &[
     include_str!("../../src/sql/0013_audit.sql"),
     include_str!("../../src/sql/0014_key_rates.sql"),
     include_str!("../../src/sql/0015_idle_lanes.sql"),
+    include_str!("../../src/sql/0016_timings.sql"),
+    include_str!("../../src/sql/0017_came_back.sql"),
+    include_str!("../../src/sql/0018_drained_workers.sql"),
+    include_str!("../../src/sql/0019_worker_programs.sql"),
+    include_str!("../../src/sql/0020_event_ranges.sql"),
 ];
 
 /// A new file of this version of the schema, and a connection of an older program to it.
