@@ -67,6 +67,21 @@ fn jobs_of_many_queues_are_enqueued_in_bulk_as_before() {
     );
 }
 
+#[test]
+fn a_page_of_events_costs_the_same_among_any_number_of_queues() {
+    let cost = |queues| {
+        let mut store = Traced::new();
+        add(&mut store, &mixed(queues, 8_000));
+        [EventCursor::start(), EventCursor::now()].map(|cursor| {
+            let request = EventRequest { limit: 1_000, ..EventRequest::after(cursor) };
+            store.run(|tx| events::events(tx.conn, &request)).1.steps
+        })
+    };
+    for (few, many) in cost(1_000).into_iter().zip(cost(8_000)) {
+        assert_alike("a page", few, many);
+    }
+}
+
 /// What can still be told of is not looked through with each round of housekeeping.
 #[test]
 fn housekeeping_passes_over_what_is_told_of() {

@@ -3,6 +3,7 @@
 use crate::{
     clock::timestamp,
     error::{Fault, Outcome},
+    number_lanes::{NumberLanes, Stretch},
     position,
 };
 use rusqlite::{Connection, OptionalExtension, Row, Statement, params, types::Value};
@@ -18,7 +19,8 @@ const NUMBERS: u32 = 1_000;
 
 const HEAD: &str = "SELECT log, kept_n, kept_sequence, (SELECT next_sequence - 1 FROM log_state),
     (SELECT coalesce(max(n), 0) FROM happened) FROM event_log";
-const LANES: &str = "SELECT lane.id, queue.name FROM lane JOIN queue ON queue.id = lane.queue";
+const LANES: &str = "SELECT id FROM lane";
+const QUEUE: &str = "SELECT queue.name FROM lane JOIN queue ON queue.id = lane.queue WHERE lane.id = ?1";
 const APPENDED: &str = "SELECT pos, enqueued_at, kind FROM job WHERE pos BETWEEN ?1 AND ?2 AND id IS NULL";
 const ELSEWHERE: &str = "SELECT first, last, at, lane, kind FROM enqueued_range
     WHERE first BETWEEN coalesce((SELECT max(first) FROM enqueued_range WHERE first <= ?1), ?1) AND ?2";
@@ -146,6 +148,7 @@ struct Reading<'a> {
     conn: &'a Connection,
     request: &'a EventRequest,
     head: Head,
+    /// The names of the lanes' queues, as far as they were asked for.
     queues: HashMap<i32, Arc<str>>,
     place: Place,
     /// Rows that were looked at.
@@ -157,10 +160,7 @@ impl<'a> Reading<'a> {
     fn begin(conn: &'a Connection, request: &'a EventRequest) -> Outcome<Self> {
         let head = Head::of(conn)?;
         let place = head.place(&request.cursor)?;
-        let mut lanes = conn.prepare_cached(LANES)?;
-        let queue = |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, String>(1)?.into()));
-        let queues = lanes.query_map([], queue)?.collect::<Result<_, _>>()?;
-        Ok(Self { conn, request, head, queues, place, looked_at: 0, events: Vec::new() })
+        Ok(Self { conn, request, head, queues: HashMap::new(), place, looked_at: 0, events: Vec::new() })
     }
 
     fn limit(&self) -> usize {
@@ -182,7 +182,7 @@ impl<'a> Reading<'a> {
         let all_rows = happened.len() < self.limit();
         let mut stopped = false;
         for row in &happened {
-            self.tell_enqueued(&mut appended, row.mark - 1);
+            self.tell_enqueued(&mut appended, row.mark - 1)?;
             // Jobs that were enqueued before it are beyond what this page looks through.
             stopped = self.is_full() || row.mark - 1 > known && known < self.head.end.sequence;
             if stopped || !self.tell_happened(row)? {
@@ -191,7 +191,7 @@ impl<'a> Reading<'a> {
             }
         }
         if !stopped && all_rows {
-            self.tell_enqueued(&mut appended, i64::MAX);
+            self.tell_enqueued(&mut appended, i64::MAX)?;
         }
         if appended.is_empty() {
             self.place.sequence = if stopped || !all_rows { self.passed(&happened, known) } else { known };
@@ -211,11 +211,11 @@ impl<'a> Reading<'a> {
         let from = self.place.sequence + 1;
         let mut found = Vec::new();
         let mut in_lane = self.conn.prepare_cached(APPENDED)?;
-        for &lane in self.queues.keys() {
-            let mut rows = in_lane.query([position::at(lane, from), position::at(lane, known)])?;
+        for stretch in self.stretches(from, known)? {
+            let mut rows = in_lane.query(stretch.positions())?;
             while let Some(row) = rows.next()? {
                 let sequence = position::sequence_of(row.get(0)?);
-                found.push(Appended { sequence, at: row.get(1)?, lane, kind: row.get(2)? });
+                found.push(Appended { sequence, at: row.get(1)?, lane: stretch.lane, kind: row.get(2)? });
             }
         }
         let mut elsewhere = self.conn.prepare_cached(ELSEWHERE)?;
@@ -228,6 +228,19 @@ impl<'a> Reading<'a> {
         }
         found.sort_unstable_by_key(|job| job.sequence);
         Ok(found.into())
+    }
+
+    /// Where jobs of these numbers were appended: in every lane where that is not noted.
+    fn stretches(&self, first: i64, last: i64) -> Outcome<Vec<Stretch>> {
+        if first > last {
+            return Ok(Vec::new());
+        }
+        if let Some(noted) = NumberLanes::new(self.conn)?.between(first, last)? {
+            return Ok(noted);
+        }
+        let mut lanes = self.conn.prepare_cached(LANES)?;
+        let stretch = |row: &Row<'_>| Ok(Stretch { lane: row.get(0)?, first, last });
+        Ok(lanes.query_map([], stretch)?.collect::<Result<_, _>>()?)
     }
 
     fn happened(&self) -> Outcome<Vec<Happened>> {
@@ -252,16 +265,17 @@ impl<'a> Reading<'a> {
     }
 
     /// Tells of the jobs that were enqueued up to this number, as long as there is room.
-    fn tell_enqueued(&mut self, appended: &mut VecDeque<Appended>, upto: i64) {
+    fn tell_enqueued(&mut self, appended: &mut VecDeque<Appended>, upto: i64) -> Outcome<()> {
         while let Some(job) = appended.front()
             && job.sequence <= upto
             && !self.is_full()
         {
             self.place.sequence = job.sequence;
             let event = (EventType::Enqueued, JobId(job.sequence), job.at);
-            self.tell(event, position::base(job.lane), &job.kind, |_| {});
+            self.tell(event, position::base(job.lane), &job.kind, |_| {})?;
             appended.pop_front();
         }
+        Ok(())
     }
 
     /// Tells of one row. False: there was no room for all of it.
@@ -301,7 +315,7 @@ impl<'a> Reading<'a> {
                         event.attempt = row.attempt.unwrap_or(0);
                         event.worker = row.worker.map(WorkerId);
                         event.reason.clone_from(&row.reason);
-                    });
+                    })?;
                 }
                 0
             }
@@ -331,7 +345,7 @@ impl<'a> Reading<'a> {
             self.tell((what, id, row.at), lane, &kind, |event| {
                 event.attempt = attempt.saturating_add(1);
                 event.worker = row.worker.map(WorkerId);
-            });
+            })?;
             told += 1;
         }
         Ok(told)
@@ -343,14 +357,27 @@ impl<'a> Reading<'a> {
         lane: i32,
         kind: &str,
         fill: impl FnOnce(&mut JobEvent),
-    ) {
+    ) -> Outcome<()> {
         self.looked_at += 1;
-        let queue = self.queues.get(&lane).cloned().unwrap_or_default();
+        let queue = self.queue(lane)?;
         if self.request.matches(&queue, kind, what) {
             let mut event = JobEvent::new(self.head.cursor(self.place), what, job, timestamp(at));
             (event.queue, event.kind) = (queue, kind.into());
             fill(&mut event);
             self.events.push(event);
         }
+        Ok(())
+    }
+
+    /// The name of the lane's queue; empty where that was removed.
+    fn queue(&mut self, lane: i32) -> Outcome<Arc<str>> {
+        if let Some(known) = self.queues.get(&lane) {
+            return Ok(Arc::clone(known));
+        }
+        let name: Option<String> =
+            self.conn.prepare_cached(QUEUE)?.query_one([lane], |row| row.get(0)).optional()?;
+        let name: Arc<str> = name.unwrap_or_default().into();
+        self.queues.insert(lane, Arc::clone(&name));
+        Ok(name)
     }
 }

@@ -14,6 +14,8 @@ const KEEP: &str = "INSERT INTO number_lane (first, stretches) VALUES (?1, ?2)";
 const WRITE: &str = "UPDATE log_state SET newest_stretches = ?1";
 const STATE: &str = "SELECT lanes_from, lanes_upto, newest_stretches FROM log_state";
 const OF_NUMBER: &str = "SELECT stretches FROM number_lane WHERE first <= ?1 ORDER BY first DESC LIMIT 1";
+const BETWEEN: &str = "SELECT stretches FROM number_lane
+    WHERE first BETWEEN coalesce((SELECT max(first) FROM number_lane WHERE first <= ?1), ?1) AND ?2 ORDER BY first";
 
 /// What the writer remembers: the newest stretches, and whose the last of them is.
 #[derive(Default)]
@@ -136,6 +138,21 @@ impl<'c> NumberLanes<'c> {
             self.read = found.optional()?.unwrap_or_default();
         }
         Ok(lane_of(&self.read, number))
+    }
+
+    /// The stretches of these numbers; `None` where some are not noted.
+    pub(crate) fn between(&self, first: i64, last: i64) -> Outcome<Option<Vec<Stretch>>> {
+        if !self.has(first) || !self.has(last) {
+            return Ok(None);
+        }
+        let mut find = self.conn.prepare_cached(BETWEEN)?;
+        let mut rows = find.query([first, last])?;
+        let mut begins = Vec::new();
+        while let Some(row) = rows.next()? {
+            begins.extend(read(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?));
+        }
+        begins.extend(&self.newest);
+        Ok(Some(stretches(&begins, (first, last)).collect()))
     }
 }
 
