@@ -16,7 +16,10 @@ use rusqlite::Connection;
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::{Arc, LazyLock, Mutex, PoisonError, Weak},
+    sync::{
+        Arc, LazyLock, Mutex, PoisonError, Weak,
+        atomic::{AtomicI64, Ordering},
+    },
     time::Duration,
 };
 use tokio::{
@@ -94,14 +97,15 @@ fn there<T: ?Sized>(all: &Mutex<Vec<Weak<T>>>) -> Vec<Arc<T>> {
     all.iter().filter_map(Weak::upgrade).collect()
 }
 
-/// A connection, and what ends after it.
-type Open = (Connection, Ours, Use);
+/// A connection with the number of its opening, and what ends after it.
+type Open = (Connection, i64, Ours, Use);
 
 /// The eye on other processes: a connection of its own, since `data_version` tells of *other* connections.
 pub(crate) struct Watcher {
     path: PathBuf,
     options: SqliteOptions,
     open: Mutex<Option<Open>>,
+    openings: AtomicI64,
 }
 
 impl Watcher {
@@ -110,12 +114,13 @@ impl Watcher {
             path,
             options: SqliteOptions { busy_timeout: Duration::ZERO, ..options },
             open: Mutex::default(),
+            openings: AtomicI64::new(0),
         }
     }
 
-    /// The counter that any other connection's commit changes. `None` when it cannot be read right now.
+    /// A number that is another one after any other connection's commit: SQLite counts them anew for each connection. `None` when it cannot be read right now.
     pub(crate) fn data_version(&self) -> Option<i64> {
-        self.ask("PRAGMA data_version")
+        self.look("PRAGMA data_version").map(|(opening, version)| opening << 32 | version)
     }
 
     /// The next number of the sequence, without those that are no sign of work.
@@ -161,13 +166,17 @@ impl Watcher {
         }
     }
 
-    /// Microseconds of work on mapped memory, so it runs in place; nobody waits for the lock.
     fn ask(&self, sql: &str) -> Option<i64> {
+        self.look(sql).map(|(_, answer)| answer)
+    }
+
+    /// The answer, and the number of the opening of the connection that gave it. Microseconds of work on mapped memory, so it runs in place; nobody waits for the lock.
+    fn look(&self, sql: &str) -> Option<(i64, i64)> {
         let mut open = self.open.try_lock().ok()?;
         match self.ask_open(&mut open, sql) {
             Ok(answer) => answer,
             // What an older schema does not have nobody has changed there.
-            Err(error) if error.is_of_schema() => Some(0),
+            Err(error) if error.is_of_schema() => Some((0, 0)),
             Err(_) => {
                 *open = None;
                 None
@@ -176,14 +185,16 @@ impl Watcher {
     }
 
     /// `None` while the process is about to fork.
-    fn ask_open(&self, open: &mut Option<Open>, sql: &str) -> Outcome<Option<i64>> {
+    fn ask_open(&self, open: &mut Option<Open>, sql: &str) -> Outcome<Option<(i64, i64)>> {
         if open.is_none() {
             let Some(using) = Use::begin()? else { return Ok(None) };
             let ours = Ours::check(&self.path)?;
-            *open = Some((connect::reader(&self.path, &self.options)?, ours, using));
+            let opening = self.openings.fetch_add(1, Ordering::Relaxed);
+            *open = Some((connect::reader(&self.path, &self.options)?, opening, ours, using));
         }
-        let Some((conn, ..)) = open else { return Ok(None) };
-        Ok(Some(conn.prepare_cached(sql)?.query_one([], |row| row.get(0))?))
+        let Some((conn, opening, ..)) = open else { return Ok(None) };
+        let answer = conn.prepare_cached(sql)?.query_one([], |row| row.get(0))?;
+        Ok(Some((*opening, answer)))
     }
 }
 
@@ -274,6 +285,22 @@ impl Wakeup for SqliteWakeup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A new connection counts anew.
+    #[test]
+    fn what_was_committed_while_no_connection_was_open_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jobs.db");
+        let file = Connection::open(&path).unwrap();
+        file.pragma_update(None, "application_id", crate::identity::APPLICATION_ID).unwrap();
+        file.query_one("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
+        let watcher = Watcher::new(path, SqliteOptions::default());
+        let before = watcher.data_version();
+        assert!(before.is_some() && watcher.data_version() == before);
+        watcher.disconnect();
+        file.execute_batch("CREATE TABLE t (n INTEGER)").unwrap();
+        assert_ne!(watcher.data_version(), before);
+    }
 
     /// Neither a column nor a table.
     #[test]
