@@ -1,7 +1,8 @@
 //! What it costs to find something among much else, counted in steps of SQLite's virtual machine.
 
 use crate::{
-    edit, enqueue::Batch, events, fold, key_limits, locate, maintain, promote, settle, traced::Traced,
+    edit, enqueue::Batch, events, fold, key_limits, key_upkeep, locate, maintain, promote, settle,
+    traced::Traced,
 };
 use std::time::Duration;
 use windlass_core::{
@@ -185,6 +186,21 @@ fn a_range_of_ids_of_a_keyed_queue_costs_its_claims_jobs() {
         store.complete_jobs(&claims, &JobSet::Ranges(vec![(first.0, last.0)])).steps
     };
     assert_alike("a settlement", cost(100), cost(10_000));
+}
+
+/// Each transaction of housekeeping looks at some of the keyed lanes.
+#[test]
+fn housekeeping_looks_at_some_keyed_lanes() {
+    let cost = |queues| {
+        let mut store = Traced::new();
+        for n in 0..queues {
+            let limit = KeyLimitsChange::Default(KeyLimit::serial());
+            store.run(|tx| key_limits::change(tx, &format!("queue{n}"), &limit));
+        }
+        add(&mut store, &mixed(queues, queues));
+        store.run(key_upkeep::keep).1.steps
+    };
+    assert_alike("a round", cost(300), cost(1_000));
 }
 
 /// What handlers said of jobs whose ids lie between those of a claim.

@@ -13,6 +13,8 @@ use windlass_core::{JobId, JobState};
 
 /// The most rows of one kind that one transaction looks at.
 const CHUNK: i64 = 1_000;
+/// The most lanes, and queues, that it looks at: any of them, so that each has its turn.
+const LANES: usize = 200;
 
 const ENDED: &str = "SELECT n FROM keyed_lane WHERE ended LIMIT 1";
 const REMOVE_JOBS: &str =
@@ -41,10 +43,10 @@ pub(crate) fn keep(tx: &mut Tx<'_>) -> Outcome<bool> {
     }
     tx.flush()?;
     let mut more = remove_ended(tx)?;
-    for lane in tx.keyed().all() {
+    for lane in fastrand::choose_multiple(tx.keyed().all(), LANES) {
         more |= forget_idle(tx, &lane)?;
     }
-    for queue in tx.keyed().with_rates() {
+    for queue in fastrand::choose_multiple(tx.keyed().with_rates(), LANES) {
         if key_rates::forget_past(tx.conn, queue, tx.now)? {
             tx.wake()?;
         }
