@@ -7,7 +7,7 @@ use crate::{
 use std::time::Duration;
 use windlass_core::{
     Args, Disposition, EventCursor, EventRequest, Exception, JobId, JobSet, KeyLimit, KeyLimitsChange,
-    NewJob, SettleRequest,
+    NewJob, RateLimit, SettleRequest,
 };
 
 const HOUR: i64 = 3_600_000_000;
@@ -186,6 +186,29 @@ fn a_range_of_ids_of_a_keyed_queue_costs_its_claims_jobs() {
         store.complete_jobs(&claims, &JobSet::Ranges(vec![(first.0, last.0)])).steps
     };
     assert_alike("a settlement", cost(100), cost(10_000));
+}
+
+/// Whatever number of queues have limits of keys.
+#[test]
+fn a_claim_and_its_completion_cost_the_same_among_many_keyed_queues() {
+    let hour = Duration::from_secs(3_600);
+    let rate = KeyLimit::default().with_rate(RateLimit::new(3, hour));
+    let cost = |limit: KeyLimit, queues| {
+        let mut store = Traced::new();
+        let names = (1..queues).map(|n| format!("queue{n}")).chain(["default".to_owned()]);
+        let names: Vec<_> = names.collect();
+        for name in &names {
+            store.run(|tx| key_limits::change(tx, name, &KeyLimitsChange::Default(limit)));
+        }
+        let of_queues = names.iter().map(|name| job(name).with_key("a"));
+        add(&mut store, &of_queues.collect::<Vec<_>>());
+        add(&mut store, &[job("default").with_key("b")]);
+        let (claims, claimed) = store.claim(2);
+        claimed.steps + store.complete(&claims).steps
+    };
+    for limit in [KeyLimit::serial(), rate] {
+        assert_alike("a claim", cost(limit, 2), cost(limit, 500));
+    }
 }
 
 /// Each transaction of housekeeping looks at some of the keyed lanes.

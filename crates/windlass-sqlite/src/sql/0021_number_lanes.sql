@@ -14,4 +14,6 @@ ALTER TABLE log_state ADD COLUMN lanes_upto INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE log_state ADD COLUMN lanes_checked INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE log_state ADD COLUMN newest_stretches BLOB NOT NULL DEFAULT x'';
 UPDATE log_state SET lanes_from = next_sequence, lanes_upto = next_sequence;
+-- The keyed lanes of a queue: each settlement asks for them.
+CREATE INDEX keyed_lane_queue ON keyed_lane (queue) WHERE NOT ended;
 INSERT INTO migration SELECT 21, compatible_with FROM migration ORDER BY version DESC LIMIT 1;
