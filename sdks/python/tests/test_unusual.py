@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 from dataclasses import dataclass, field
@@ -239,3 +240,34 @@ def test_of_whatever_is_raised_something_is_kept(sqlite: App, is_async: bool) ->
     assert len(kept["huge"]) < 20_000
     says = {"huge": "raises", "unprintable": "Unprintable", "base": "OfTheBase: of the base", "circle": "a circle", "deep": "RecursionError", "cancelled": "ancelled"}
     assert {how: words in kept[how] for how, words in says.items()} == dict.fromkeys(says, True), kept
+
+
+class Down(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        raise ConnectionError("the alert service is down")
+
+
+@pytest.mark.parametrize("how", ["task", "thread", "batch"])
+def test_a_log_handler_that_raises_costs_no_job_its_end(sqlite: App, capsys: pytest.CaptureFixture[str], how: str) -> None:
+    """Handlers and filters of the program's ``logging`` run where it is told that a job failed."""
+
+    def fails() -> None:
+        raise ValueError("no route")
+
+    async def fails_async() -> None:
+        fails()
+
+    async def fails_together(jobs: list[Any]) -> None:
+        fails()
+
+    decorate = sqlite.batch if how == "batch" else sqlite.job
+    job: Any = decorate("fails", max_attempts=1)({"task": fails_async, "thread": fails, "batch": fails_together}[how])
+    down, logger = Down(), logging.getLogger("windlass")
+    logger.addHandler(down)
+    try:
+        ids = job.enqueue_many_sync([{}, {}, {}])
+        asyncio.run(asyncio.wait_for(drain(sqlite, queues={"default": 1}), 60))
+    finally:
+        logger.removeHandler(down)
+    assert [record(sqlite, id).state for id in ids] == ["discarded"] * 3
+    assert "ConnectionError: the alert service is down" in capsys.readouterr().err

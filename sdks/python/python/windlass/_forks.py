@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import traceback
 from typing import NoReturn
 
-logger: logging.Logger = logging.getLogger("windlass")
+from ._telling import logger
 
 
 def end_in_fork(process: int, error: BaseException | None = None) -> None:

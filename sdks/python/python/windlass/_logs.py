@@ -9,8 +9,9 @@ import threading
 
 from . import _native
 from ._greenlets import patched_by
+from ._telling import Teller
 
-logger: logging.Logger = logging.getLogger("windlass.engine")
+logger: Teller = Teller(logging.getLogger("windlass.engine"))
 
 _MARK = 0  # the level of a line that says: all before it is logged
 _PATIENCE = 10.0  # seconds, at the end of the process
@@ -23,7 +24,7 @@ _marked = threading.Event()
 def listen() -> None:
     """Listens from the logger's level on, as it is now: called when a store is opened and when a worker starts."""
     global _thread
-    if patched_by() or not _native.listen(min(logger.getEffectiveLevel(), 255)):
+    if patched_by() or not _native.listen(min(logger.logger.getEffectiveLevel(), 255)):
         return
     with _starting:
         if _thread is None or not _thread.is_alive():  # a fork has none

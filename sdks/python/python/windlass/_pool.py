@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .handler import logger
+from ._telling import logger
 from .threads import Runner
 
 if TYPE_CHECKING:

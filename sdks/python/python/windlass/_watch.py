@@ -10,7 +10,7 @@ import traceback
 import weakref
 from collections.abc import Callable
 
-from .handler import logger
+from ._telling import logger
 
 LOOK = 1.0  # seconds between two looks
 PATIENCE = 5.0  # for how long a loop may stand still before somebody is told

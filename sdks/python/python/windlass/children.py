@@ -17,9 +17,10 @@ from multiprocessing.connection import Connection as Channel
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from ._telling import logger
 from .connection import Connection
 from .errors import InvalidOption, WindlassError
-from .handler import Ended, failed_elsewhere, logger
+from .handler import Ended, failed_elsewhere
 from .threads import Runner
 
 if TYPE_CHECKING:

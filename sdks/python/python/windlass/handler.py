@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import collections.abc
 import inspect
-import logging
 import traceback
 import typing
 from typing import Any, Callable
 
 from . import _native
+from ._telling import logger
 from .args import Model, encode
 from .context import Context
 from .errors import InvalidArgs, InvalidOption
 from .options import OPTIONS
 from .outcome import Complete, Discard, Outcome, Retry
-
-logger: logging.Logger = logging.getLogger("windlass")
 
 _FRAMES = 10  # of a traceback that is kept with the job
 

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from typing import Any, Generator
 
 from . import handler as handlers
+from ._telling import logger
 from .app import App
 from .args import encode
 from .connection import Connection
 from .duration import Duration, seconds
-from .handler import logger
 from .job import Job
 from .perform import Perform, on_a_loop, perform_batch, perform_batch_async
 from .records import JobRecord, JobState
@@ -175,11 +175,12 @@ def jobs_of(app: App) -> Generator[TestJobs]:
 
 @contextmanager
 def _noting(failed: list[BaseException]) -> Generator[None]:
-    previous = logger.disabled
+    told = logger.logger
+    previous = told.disabled
     observer = handlers.observe(failed.append)
-    logger.disabled = True
+    told.disabled = True
     try:
         yield
     finally:
-        logger.disabled = previous
+        told.disabled = previous
         handlers.observe(observer)

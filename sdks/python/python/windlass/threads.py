@@ -14,9 +14,10 @@ from typing import Any
 from . import _native
 from ._forks import end_in_fork
 from ._orm import fresh_connections
+from ._telling import logger
 from .connection import Connection
 from .context import Context, _current
-from .handler import AnyHandler, Ended, Handler, logger, raised, returned
+from .handler import AnyHandler, Ended, Handler, raised, returned
 from .outcome import Snooze
 
 

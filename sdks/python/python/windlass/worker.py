@@ -17,6 +17,7 @@ from ._around import Around
 from ._forks import end_in_fork
 from ._greenlets import patched_by
 from ._pool import Pool
+from ._telling import logger
 from ._twice import twice
 from ._watch import Watch
 from .args import encode
@@ -25,7 +26,7 @@ from .connection import mailbox
 from .context import Context, _current
 from .duration import Duration, millis
 from .errors import InvalidOption
-from .handler import AnyHandler, Ended, Handler, each_of, failure, logger, raised, returned
+from .handler import AnyHandler, Ended, Handler, each_of, failure, raised, returned
 from .middleware import LayeredHandler
 from .options import Backoff
 from .outcome import Outcome, Retry
