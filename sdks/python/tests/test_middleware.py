@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ def defined(app: App, how: str) -> None:
     def work(n: str) -> Any:
         if n == "fails":
             raise ValueError("no route")
+        if n == "later":
+            raise Retry("the gateway is down", after="1h") from ConnectionError("refused")
         return OUTCOMES[n]
 
     if how == "task":
@@ -223,3 +226,32 @@ def test_what_it_does_wrong_fails_the_attempt_and_is_said(sqlite: App) -> None:
 
         @sqlite.middleware
         def not_one(ctx: Context) -> None: ...  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("how", ["task", "thread", "batch", "any"])
+def test_an_outcome_that_is_raised_from_an_error_is_that_outcome(sqlite: App, caplog: pytest.LogCaptureFixture, how: str) -> None:
+    """As in ``except ConnectionError as error: raise Retry("the gateway is down", after="1h") from error``: its words and its delay are those of the job."""
+    seen: list[Outcome] = []
+
+    @sqlite.middleware
+    def around(ctx: Context) -> Around:
+        seen.append((yield))
+        if ctx.tags == ["again"]:
+            raise Retry("the middleware waits", after="2h") from OSError("a lock")
+        return None
+
+    defined(sqlite, how)
+    other = App(sqlite.connection.url)
+
+    @other.declare("a")
+    def sent(n: str) -> None: ...
+
+    for tag, words, hours in [("once", "the gateway is down", 1), ("again", "the middleware waits", 2)]:
+        id = sent.with_options(tags=[tag]).enqueue_sync(n="later")
+        asyncio.run(drain(sqlite, queues={"default": 1}))
+        job = record(sqlite, id)
+        assert (job.state, job.errors[0]["error"]) == ("retryable", words), job
+        assert job.scheduled_at is not None and job.scheduled_at - job.enqueued_at > timedelta(hours=hours - 0.5)
+    assert seen == [Retry("the gateway is down", after="1h")] * 2
+    assert not [said for said in caplog.messages if "failed" in said], "nothing was raised but an outcome"
+    other.close()

@@ -81,7 +81,7 @@ def failed(error: BaseException) -> Outcome:
     if isinstance(error, Outcome):
         return error
     outcome = Retry(failure(error)[2] or "")
-    outcome.__cause__ = error
+    outcome.__cause__ = outcome._raised = error
     return outcome
 
 
@@ -89,8 +89,8 @@ def said(outcome: Outcome) -> Any:
     """The same as a handler would say it: what it raised is raised."""
     if isinstance(outcome, Complete):
         return outcome.result
-    if type(outcome) is Retry and outcome.__cause__ is not None:
-        raise outcome.__cause__
+    if isinstance(outcome, Retry) and outcome._raised is not None:
+        raise outcome._raised  # not the cause: an outcome that is raised from an error has one, too
     return outcome
 
 

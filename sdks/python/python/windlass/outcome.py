@@ -36,6 +36,9 @@ class Complete(Outcome):
 class Retry(Outcome):
     """The attempt failed. It is tried again after this delay, by default that of the job's retry policy, until the attempts are used up."""
 
+    _raised: BaseException | None = None
+    """What the handler raised, where that was no outcome and this was made of it."""
+
     def __init__(self, error: str = "asked for another attempt", *, after: Duration | None = None) -> None:
         super().__init__(error)
         self.error = error

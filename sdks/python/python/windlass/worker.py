@@ -387,7 +387,7 @@ class Worker:
         ended: list[Ended | None] = []
         told: set[int] = set()
         for job, outcome in zip(jobs, outcomes):
-            cause = outcome.__cause__ if type(outcome) is Retry else None
+            cause = outcome._raised if isinstance(outcome, Retry) else None
             if cause is None:
                 ended.append(returned(outcome, kind))
             elif isinstance(cause, asyncio.CancelledError):
