@@ -104,3 +104,9 @@ def signals() -> int:
     os.kill(os.getpid(), signal.SIGTERM)
     program = "import signal; print(signal.getsignal(signal.SIGTERM) == signal.SIG_DFL)"
     return int(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "True\n")
+
+
+@app.job("child.every", process=True, expires_in="1h")
+def every(ctx: Context) -> dict[str, str]:
+    """All that a context says of itself."""
+    return {name: str(getattr(ctx, name)) for name, member in vars(Context).items() if isinstance(member, property)}

@@ -17,7 +17,7 @@ import child_jobs
 import pytest
 from worked import drain, record
 
-from windlass import App, children
+from windlass import App, Context, children
 from windlass.args import encode
 from windlass.connection import Connection
 from windlass.errors import InvalidOption
@@ -260,3 +260,11 @@ def test_a_function_of_the_main_program_is_refused_when_the_worker_starts(tmp_pa
     )
     done = subprocess.run([sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=LONG, check=False)
     assert done.returncode == 1 and "cannot import job from __main__: run `windlass worker MODULE:APP`" in done.stderr, done
+
+
+def test_a_child_knows_all_that_a_context_says(app: App) -> None:
+    id = child_jobs.every.enqueue_sync()
+    asyncio.run(drain(app))
+    known: Any = record(app, id).result
+    assert known.keys() == {name for name, member in vars(Context).items() if isinstance(member, property)}
+    assert known["expires_at"] == str(record(app, id).expires_at)

@@ -7,6 +7,7 @@ import contextvars
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -129,3 +130,15 @@ def test_what_makes_no_sense_is_refused_as_in_a_worker(sqlite: App) -> None:
     with pytest.raises(Unsupported, match="enqueue the job and drain"):
         jobs.perform(wrong, how="complete")
     assert "a is no async function and returned a coroutine" in str(jobs.perform(wrong, how="coroutine"))
+
+
+def test_a_context_by_itself_says_all_that_others_say() -> None:
+    @app.job("every")
+    def every(ctx: Context) -> dict[str, Any]:
+        return {name: getattr(ctx, name) for name, member in vars(Context).items() if isinstance(member, property)}
+
+    assert jobs.perform(every)["expires_at"] is None
+    soon = jobs.perform(every.with_options(expires_in="1h"))
+    assert soon["expires_at"] - soon["enqueued_at"] == timedelta(hours=1)
+    at = datetime(2100, 1, 1, tzinfo=timezone.utc)
+    assert jobs.perform(every.with_options(expires_at=at))["expires_at"] == at

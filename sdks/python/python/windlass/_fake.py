@@ -11,8 +11,10 @@ from . import _native
 from .args import encode
 from .context import Context
 from .drivers import Statement
+from .duration import millis
 from .errors import InvalidOption, Unsupported
 from .job import Job
+from .options import Options
 
 
 class FakeJob(SimpleNamespace):
@@ -20,9 +22,10 @@ class FakeJob(SimpleNamespace):
 
     def __init__(self, job: Job[Any], args: str, attempt: int = 1, id: int = 1) -> None:
         spec = json.loads(encode(job.options._spec(job.kind)))
+        now = int(time.time() * 1000)
         super().__init__(
             ticket=id, id=id, kind=job.kind, queue=spec.get("queue", "default"), priority=spec.get("priority", 0), attempt=attempt,
-            max_attempts=spec.get("max_attempts", 20), crash_count=0, enqueued_at_ms=int(time.time() * 1000), key=spec.get("key"),
+            max_attempts=spec.get("max_attempts", 20), crash_count=0, enqueued_at_ms=now, expires_at_ms=_expiry(job.options, now), key=spec.get("key"),
             tags=spec.get("tags", []), meta=spec.get("meta"), args_json=args,
         )  # fmt: skip
         self.said: tuple[float, str | None] | None = None
@@ -39,6 +42,13 @@ class FakeJob(SimpleNamespace):
 
     def log(self, line: str) -> None:
         self.lines.append(line)
+
+
+def _expiry(options: Options, now: int) -> int | None:
+    """From when on the job would not have been started any more."""
+    if options.expires_in is not None:
+        return now + millis(options.expires_in, "expires_in")
+    return None if options.expires_at is None else int(options.expires_at.timestamp() * 1000)
 
 
 class FakeContext(Context):

@@ -165,6 +165,6 @@ class Child(Runner):
 
 
 FACTS = (
-    "id", "kind", "queue", "priority", "attempt", "max_attempts", "crash_count", "enqueued_at_ms", "key", "tags", "meta", "args_json",
+    "id", "kind", "queue", "priority", "attempt", "max_attempts", "crash_count", "enqueued_at_ms", "expires_at_ms", "key", "tags", "meta", "args_json",
 )  # fmt: skip
 """What a child knows of its job: attributes of ``_native.Job``."""
