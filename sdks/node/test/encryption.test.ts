@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { test, type TestContext } from 'node:test'
 import { inspect } from 'node:util'
 import pg from 'pg'
-import { defineJob, InvalidOption, Undecryptable, Windlass, type WindlassOptions } from 'windlass'
+import { defineJob, InvalidOption, Undecryptable, Windlass, type StandardSchema, type WindlassOptions } from 'windlass'
 import { enqueueSql } from 'windlass/sql'
 import { ended, onBoth, onPostgres, onSqlite, started, type Store } from './support.js'
 
@@ -99,4 +99,18 @@ test('keys that are none are refused, and shown nowhere', async () => {
   assert.equal(existsSync('never-opened.db'), false)
   assert.doesNotMatch(inspect(windlass, { depth: 9, showHidden: true }) + JSON.stringify(windlass), /k1:/)
   assert.throws(() => new Windlass('sqlite:x.db', { kyes: 'k1:x' } as never), /"kyes" is no option/)
+})
+
+onSqlite('why encrypted args do not fit shows nothing of them', async (store, t) => {
+  // As the words of some schemas do: valibot's and arktype's.
+  const shows: StandardSchema<{ passport: string }> = {
+    '~standard': { version: 1, vendor: 'test', validate: value => ({ issues: [{ message: `got ${JSON.stringify(value)}`, path: ['passport'] }] }) },
+  }
+  const keyed = withKeys(store, t)
+  const checked = defineJob('account.open', { args: shows, encrypted: true, maxAttempts: 1 })
+  const errors: unknown[] = []
+  await started(t, keyed.worker({ queues: { default: 1 }, onError: error => errors.push(error) }).handle(checked, () => assert.fail('was run')))
+  const job = await ended(keyed, await keyed.enqueue(open, { passport: SECRET }, { maxAttempts: 1 }))
+  assert.match(job.errors[0]!.error, /do not fit its schema: passport: it does not fit/)
+  assert.doesNotMatch(inspect([job, errors], { depth: 9 }), new RegExp(SECRET))
 })

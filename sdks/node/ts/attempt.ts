@@ -1,5 +1,6 @@
 import { AsyncResource } from 'node:async_hooks'
 import { UnreadableArgs } from './batch_reader.js'
+import type { JobDefinition } from './define.js'
 import { eachOf } from './each_of.js'
 import { WindlassError } from './errors.js'
 import type { Registered } from './handlers.js'
@@ -14,8 +15,8 @@ export interface Settle {
 }
 
 /** Runs one job. Nothing that its handler does throws here. */
-export function attempt (job: Job, { job: { schema }, one }: Registered, settle: Settle): void {
-  if (schema || job.args instanceof UnreadableArgs) return void checked(job, schema, settle).then(fits => { if (fits) call(job, one!, settle) })
+export function attempt (job: Job, { job: definition, one }: Registered, settle: Settle): void {
+  if (definition.schema || job.args instanceof UnreadableArgs) return void checked(job, definition, settle).then(fits => { if (fits) call(job, one!, settle) })
   call(job, one!, settle)
 }
 
@@ -34,8 +35,8 @@ function call (job: Job, handler: (args: any, job: Job) => unknown, settle: Sett
 }
 
 /** Runs jobs together: each gets its own outcome, or all fail alike. */
-export async function attemptMany (jobs: Job[], { job: { schema }, many }: Registered, settle: Settle): Promise<void> {
-  const fits = await Promise.all(jobs.map(job => checked(job, schema, settle)))
+export async function attemptMany (jobs: Job[], { job: definition, many }: Registered, settle: Settle): Promise<void> {
+  const fits = await Promise.all(jobs.map(job => checked(job, definition, settle)))
   const left = jobs.filter((_, nth) => fits[nth])
   if (left.length === 0) return
   try {
@@ -52,10 +53,10 @@ export async function attemptMany (jobs: Job[], { job: { schema }, many }: Regis
 }
 
 /** Whether the args of a job can be read and fit its schema; else it has failed. */
-async function checked (job: Job, schema: Registered['job']['schema'], settle: Settle): Promise<boolean> {
+async function checked (job: Job, { schema, options }: JobDefinition, settle: Settle): Promise<boolean> {
   try {
     if (job.args instanceof UnreadableArgs) throw new WindlassError('invalid_args', 'the args are no JSON', { cause: job.args.error })
-    if (schema) job.args = await validate(job.kind, schema, job.args)
+    if (schema) job.args = await validate(job.kind, schema, job.args, options.encrypted)
     return true
   } catch (error) {
     settle.failed(job, error)

@@ -22,12 +22,15 @@ export type InputOf<S extends StandardSchema> = NonNullable<S['~standard']['type
 /** What a schema makes of it. */
 export type OutputOf<S extends StandardSchema> = NonNullable<S['~standard']['types']>['output']
 
-/** What a schema makes of a value; at once, unless the schema is asynchronous. Throws `InvalidArgs`, which says what does not fit. */
-export function validate<Output> (kind: string, schema: StandardSchema<unknown, Output>, value: unknown): Output | Promise<Output> {
+/**
+ * What a schema makes of a value; at once, unless the schema is asynchronous. Throws `InvalidArgs`, which says what does not fit. Where the value is `secret` it says
+ * no more than where: the words of a schema may show what stands there.
+ */
+export function validate<Output> (kind: string, schema: StandardSchema<unknown, Output>, value: unknown, secret = false): Output | Promise<Output> {
   const validated = schema['~standard'].validate(value)
   const read = (validated: Validated<Output>): Output => {
     if (!validated.issues) return validated.value
-    const issues = validated.issues.map(issue => `${path(issue)}${issue.message}`).join('; ')
+    const issues = validated.issues.map(issue => `${path(issue)}${secret ? 'it does not fit' : issue.message}`).join('; ')
     throw new InvalidArgs('invalid_args', `args of kind "${kind}" do not fit its schema: ${issues}`)
   }
   return validated instanceof Promise ? validated.then(read) : read(validated)

@@ -107,3 +107,23 @@ def test_keys_that_are_none_are_refused_and_shown_nowhere(tmp_path: Path) -> Non
     assert not (tmp_path / "never-opened.db").exists()
     with pytest.raises(InvalidOption, match="keys must be a text"):
         App("sqlite:x.db", keys=7)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_why_encrypted_args_do_not_fit_shows_nothing_of_them(made: Callable[..., App], caplog: pytest.LogCaptureFixture, batched: bool) -> None:
+    pydantic = pytest.importorskip("pydantic")
+    keyed, other = made(keys=KEY), made(keys=KEY)
+
+    class Account(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        passport: int
+
+    @other.declare("account.open", encrypted=True)
+    def sent(passport: str) -> None: ...
+
+    decorate: Any = keyed.batch if batched else keyed.job
+    decorate("account.open", args=Account, encrypted=True)(lambda account: None)
+    id = sent.enqueue_sync(passport=SECRET)
+    asyncio.run(drain(keyed))
+    job = record(keyed, id)
+    assert job.state == "discarded" and str(job.reason).startswith("the args do not fit: passport: Input should be a valid integer")
+    assert SECRET not in repr(job) and SECRET not in caplog.text

@@ -81,6 +81,14 @@ def _refuse_secrets(model: Any) -> None:
             )
 
 
+def misfit(error: Exception) -> str:
+    """Why args do not fit, in words that show none of them, which may be encrypted: pydantic's own do."""
+    if type(error).__module__.split(".")[0] != "pydantic_core":
+        return str(error)
+    found: Any = error
+    return "; ".join(f"{'.'.join(map(str, one['loc'])) or 'the whole'}: {one['msg']}" for one in found.errors())
+
+
 class Model:
     """How the args of a job that has a model become one, and the other way round."""
 

@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 from . import _native
 from ._telling import logger
-from .args import Model, encode
+from .args import Model, encode, misfit
 from .context import Context
 from .errors import InvalidArgs, InvalidOption
 from .options import OPTIONS
@@ -130,7 +130,7 @@ class Handler:
         except TypeError as error:
             if self._fits(args):
                 raise  # the function's own
-            raise Discard(f"the args do not fit: {self.function.__qualname__} takes {self.signature}: {error}") from error
+            raise unfit(job, f"{self.function.__qualname__} takes {self.signature}: {error}") from error
 
     def call_batch(self, contexts: list[Context], args: list[Any]) -> Any:
         """Calls the function of a batch; a coroutine of an async one."""
@@ -147,7 +147,7 @@ class Handler:
         try:
             value = model.read(job)
         except Exception as error:
-            raise Discard(f"the args do not fit: {error}") from error
+            raise unfit(job, misfit(error)) from error
         return self.function(context, value) if self.takes_context else self.function(value)
 
 
@@ -157,6 +157,12 @@ def _flat(bound: inspect.BoundArguments) -> Any:
             yield from value.items()
         else:
             yield name, value
+
+
+def unfit(job: _native.Job, why: str) -> Discard:
+    """What becomes of a job whose args do not fit: they never will. Told here, since no handler is there that could tell."""
+    logger.warning("job %d (%s) is discarded: the args do not fit: %s", job.id, job.kind, why)
+    return Discard(f"the args do not fit: {why}")
 
 
 Ended = tuple[str, typing.Optional[float], typing.Optional[str]]

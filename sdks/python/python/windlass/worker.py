@@ -20,13 +20,13 @@ from ._pool import Pool
 from ._telling import logger
 from ._twice import twice
 from ._watch import Watch
-from .args import encode
+from .args import encode, misfit
 from .children import Child
 from .connection import mailbox
 from .context import Context, _current
 from .duration import Duration, millis
 from .errors import InvalidOption
-from .handler import AnyHandler, Ended, Handler, each_of, failure, raised, returned
+from .handler import AnyHandler, Ended, Handler, each_of, failure, raised, returned, unfit
 from .middleware import LayeredHandler
 from .options import Backoff
 from .outcome import Outcome, Retry
@@ -415,7 +415,7 @@ class Worker:
                 args.append(model.read(one) if model else one.args)
                 fit.append(one)
             except Exception as error:
-                self._end(one, ("discard", None, f"the args do not fit: {error}"))
+                self._end(one, unfit(one, misfit(error))._told())
         return fit, args
 
     def _end(self, job: _native.Job, ended: Ended | None) -> None:
