@@ -219,3 +219,17 @@ print(result.status, result.args, result.return_value, *[span.name for span in e
 """
     )
     assert out == "SUCCESSFUL|['a@example.com']|Welcome, a@example.com!|send mail|process mail\n"
+
+
+def test_the_command_of_django_takes_what_a_worker_takes(tmp_path: Path) -> None:
+    project = Django(tmp_path)
+    worker = project.begin("windlass", "worker", "--name", "tasks of ours", "--lease", "soon")
+    _, err = worker.communicate(timeout=LONG)
+    assert worker.returncode != 0 and "lease must be a length of time" in err, err
+    worker = project.begin("windlass", "worker", "--name", "tasks of ours", "--app-version", "2.4.1", "--lease", "5s", "--grace-period", "1s", "--timeout", "1m")
+    named = "import json\nfrom windlass.django._tasks import task_backends\napp = task_backends['default'].app\nprint(json.dumps([[one['name'], one['app_version']] for one in app.sync.status()['workers']]))\n"
+    until = time.monotonic() + LONG
+    while (said := project.shell(named)) == "[]\n":
+        assert time.monotonic() < until and worker.poll() is None, worker.communicate()
+    worker.terminate()
+    assert said == '[["tasks of ours", "2.4.1"]]\n' and worker.wait(LONG) == 0

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+import threading
 from collections import deque
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import pytest
+from worked import drain, record
 
-from windlass import App, Backoff, Schedule, Unique
+from windlass import App, Backoff, Context, Schedule, Unique
 from windlass.errors import InvalidArgs, InvalidOption
 
 
@@ -191,3 +194,63 @@ def test_a_module_that_is_there_twice_says_why_its_app_has_no_jobs(tmp_path: Pat
     assert done.returncode == 1
     assert "shop.py runs as __main__ and was imported as 'shop', too, so there are two apps" in done.stderr
     assert "move the app into a module that both import" in done.stderr
+
+
+def test_a_context_is_told_where_to_stand(sqlite: App) -> None:
+    with pytest.raises(InvalidOption, match="late: the Context is handed in as the first parameter, so ctx must stand there"):
+
+        @sqlite.job("late")
+        def late(to: str, ctx: Context) -> None: ...
+
+    @sqlite.job("untyped")
+    def untyped(ctx, to):  # type: ignore[no-untyped-def]
+        ...
+
+    for call in (lambda: untyped.enqueue_sync(to="a"), lambda: untyped.enqueue_sync("a")):
+        with pytest.raises(InvalidArgs, match="the job's Context is handed in where the parameter says so: ctx: Context"):
+            call()
+
+
+def test_args_that_do_not_fit_are_told_of_where_the_worker_logs(sqlite: App, caplog: pytest.LogCaptureFixture) -> None:
+    """No handler runs, so nobody else would say why nothing happens."""
+
+    @sqlite.job("mail.send")
+    def send_mail(to: str) -> None: ...
+
+    other = App(sqlite.connection.url)
+
+    @other.declare("mail.send")
+    def sent(adress: str) -> None: ...
+
+    id = sent.enqueue_sync(adress="a")
+    asyncio.run(drain(sqlite))
+    assert record(sqlite, id).state == "discarded"
+    [said] = [said for said in caplog.messages if "discarded" in said]
+    assert said.startswith(f"job {id} (mail.send) is discarded: the args do not fit: ") and "takes (to: 'str')" in said
+    other.close()
+
+
+def test_a_period_without_a_rate_lifts_no_limits(sqlite: App) -> None:
+    sqlite.sync.limit("q", concurrency=3)
+    for call in (lambda: sqlite.sync.limit("q", burst=5), lambda: sqlite.sync.limit("q", period="1m"), lambda: sqlite.sync.limit_keys("q", period="1m")):
+        with pytest.raises(InvalidOption, match="say how many start in it, as in rate=100"):
+            call()
+    assert sqlite.sync.queues()[0].limits == {"concurrency": 3}
+
+
+def test_a_worker_in_a_thread_is_told_how(sqlite: App) -> None:
+    @sqlite.job("a")
+    def job() -> None: ...
+
+    raised: list[BaseException] = []
+
+    def runs() -> None:
+        try:
+            sqlite.run_worker()
+        except InvalidOption as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=runs)
+    thread.start()
+    thread.join()
+    assert "signals come to the main thread alone: in another one work by `async with app.worker():`" in str(raised[0])

@@ -106,3 +106,43 @@ def test_the_command_takes_them(folder: Path) -> None:
 def test_the_command_refuses_nonsense(folder: Path, option: str, says: str) -> None:
     done = subprocess.run(command(folder, option, "soon"), cwd=folder, capture_output=True, text=True, timeout=LONG, check=False)
     assert done.returncode == 2 and says in done.stderr, done
+
+
+def test_what_a_definition_says_holds_for_jobs_of_others_too(app: App) -> None:
+    """Its timeout and its backoff, for jobs that say nothing themselves, as those that come by SQL."""
+
+    async def sleeps() -> None:
+        await asyncio.sleep(LONG)
+
+    async def together(jobs: list[Any]) -> None:
+        await asyncio.sleep(LONG)
+
+    app.job("one", timeout="50ms", backoff=Backoff("1h", "fixed"))(sleeps)
+    app.batch("many", timeout="50ms", backoff=Backoff("1h", "fixed"))(together)
+    app.job("quick")(lambda: None)
+    other = App(app.connection.url)
+    ids = [other.declare(kind)(lambda: None).enqueue_sync() for kind in ("one", "many", "quick")]
+    asyncio.run(asyncio.wait_for(drain(app), LONG))
+    one, many, quick = (record(app, id) for id in ids)
+    for job in (one, many):
+        assert job.timeout is None and job.retry_policy is None, "it says nothing itself"
+        assert job.state == "retryable" and job.errors[0]["error"].startswith("timeout after 50ms")
+        assert job.scheduled_at is not None and job.scheduled_at - job.enqueued_at > timedelta(minutes=50)
+    assert quick.state == "completed"
+    other.close()
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_store_may_be_named_on_the_command_line(folder: Path, is_first: bool) -> None:
+    """As ``windlass --store URL migrate`` has it, and behind the app."""
+    url = "sqlite:other.db?synchronous=normal"
+    app = App(f"sqlite:{folder}/other.db?synchronous=normal")
+    id = app.declare("quick")(lambda: None).enqueue_sync()
+    (folder / "jobs.py").write_text("from windlass import App\napp = App('sqlite:none/of/these/jobs.db')\n@app.job('quick')\nasync def quick(): ...\n")
+    args = ["--store", url, "worker", "jobs:app"] if is_first else ["worker", "jobs:app", "--store", url]
+    worker = subprocess.Popen([sys.executable, "-m", "windlass", *args], cwd=folder, stderr=subprocess.PIPE, text=True)
+    job = app.sync.wait(id, LONG)
+    worker.terminate()
+    assert worker.communicate(timeout=LONG)[1] and worker.returncode == 0
+    assert job is not None and job.state == "completed"
+    app.close()

@@ -126,6 +126,8 @@ def drain_worker(worker: int) -> Call[None]:
 
 
 def limits(concurrency: int | None, rate: int | None, period: Duration, burst: int | None) -> dict[str, Any]:
+    if rate is None and (burst is not None or period != 1):  # which by themselves would lift all limits
+        raise InvalidOption("period and burst say more of a rate: say how many start in it, as in rate=100, period='1m', burst=20")
     limits: dict[str, Any] = {}
     if concurrency is not None:
         limits["concurrency"] = concurrency

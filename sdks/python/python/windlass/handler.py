@@ -21,7 +21,10 @@ _FRAMES = 10  # of a traceback that is kept with the job
 
 def takes_context(function: Callable[..., Any]) -> bool:
     """Whether its first parameter is a ``Context``."""
-    hint = _first_hint(function)
+    return _is_context(_first_hint(function))
+
+
+def _is_context(hint: Any) -> bool:
     return hint is Context or hint in ("Context", "windlass.Context")
 
 
@@ -33,14 +36,17 @@ def takes_contexts(function: Callable[..., Any]) -> bool:
 
 
 def _first_hint(function: Callable[..., Any]) -> Any:
-    """What is said of the first parameter: a type, the text of an annotation that only a type checker can read, or nothing."""
-    first = next(iter(inspect.signature(function).parameters.values()), None)
-    if first is None or first.annotation is inspect.Parameter.empty:
-        return None
+    return next(iter(_hints(function).values()), None)
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """What is said of each parameter: a type, the text of an annotation that only a type checker can read, or nothing."""
+    parameters = inspect.signature(function).parameters
     try:
-        return typing.get_type_hints(function).get(first.name)
+        known = typing.get_type_hints(function)
     except Exception:
-        return first.annotation
+        known = {name: one.annotation for name, one in parameters.items() if one.annotation is not one.empty}
+    return {name: known.get(name) for name in parameters}
 
 
 def refuse_odd(function: Any, what: str) -> None:
@@ -89,6 +95,10 @@ class Handler:
 
     def _read_signature(self, function: Callable[..., Any]) -> None:
         parameters = list(inspect.signature(function).parameters.values())[self.takes_context :]
+        hints = _hints(function)
+        late = next((one.name for one in parameters if _is_context(hints[one.name])), None)
+        if late is not None:
+            raise InvalidOption(f"{function.__qualname__}: the Context is handed in as the first parameter, so {late} must stand there")
         for parameter in parameters:
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
                 raise InvalidOption(f"{function.__qualname__}: args have names, so the parameter {parameter} cannot be one of them")
@@ -115,6 +125,9 @@ class Handler:
         return {name: value for name, value in _flat(bound)}
 
     def _hint(self, given: dict[str, Any]) -> str:
+        first = next(iter(self.signature.parameters.values()), None)
+        if first is not None and first.name in ("ctx", "context") and first.annotation is first.empty and first.name not in given:
+            return f"; the job's Context is handed in where the parameter says so: {first.name}: Context"
         options = [f"{name}=..." for name in given if name in OPTIONS and name not in self.names]
         if not options:
             return ""

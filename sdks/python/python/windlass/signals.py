@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from .errors import InvalidOption
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _told: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, list[Callable[[], None]]] = weakref.WeakKeyDictionary()
@@ -15,6 +18,8 @@ _told: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, list[Callable[[], No
 @contextmanager
 def signalled(tell: Callable[[], None]) -> Iterator[None]:
     """Has somebody told of each of these signals meanwhile, besides whoever else is."""
+    if threading.current_thread() is not threading.main_thread():
+        raise InvalidOption("signals come to the main thread alone: in another one work by `async with app.worker():`, which leaves them alone")
     loop = asyncio.get_running_loop()
     told = _told.setdefault(loop, [])
     if not told:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 from django.utils.module_loading import autodiscover_modules
 
-from windlass.cli import queue_option
+from windlass.cli import add_worker_options, queue_option, worker_options
 from windlass.django._tasks import task_backends
 from windlass.django.backend import Backend
 from windlass.errors import WindlassError
@@ -34,7 +34,7 @@ class Command(BaseCommand):
             "--queue", metavar="NAME=JOBS", type=queue_option, action="append",
             help="a queue, and how many of its tasks run at once; may be repeated. Default: 10 of each queue",
         )  # fmt: skip
-        worker.add_argument("--threads", type=int, metavar="N", help="how many threads run functions that are not async; default: 32 at most")
+        add_worker_options(worker)
         migrate = commands.add_parser("migrate", help="makes the store's tables, or brings them up to date")
         for command in (worker, migrate):
             command.add_argument("--backend", default="default", metavar="ALIAS", help="which of settings.TASKS; default: default")
@@ -56,6 +56,6 @@ class Command(BaseCommand):
     def _work(self, on: Backend, options: dict[str, Any]) -> None:
         autodiscover_modules("tasks")
         queues = dict(options["queue"]) if options["queue"] else None
-        worker = on.worker(queues, threads=options["threads"])
+        worker = on.worker(queues, **worker_options(options))
         self.stdout.write(f"working {len(on.tasks)} tasks")
         asyncio.run(worker.run())
