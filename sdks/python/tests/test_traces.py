@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from worked import drain, record
 
-from windlass import App, Discard
+from windlass import App, Discard, Schedule
 from windlass.connection import Connection
 from windlass.errors import InvalidOption
 from windlass.traces import Traces
@@ -180,3 +180,20 @@ def test_child_processes_have_spans(store: str, recorded: Recorded, tmp_path: Pa
         app.connection._lend(None)
         lent.close()
     assert (recorded.one("process default").attributes or {})["windlass.job.outcome"] == "complete"
+
+
+def test_a_schedule_is_of_no_trace(sqlite: App, recorded: Recorded) -> None:
+    """Its jobs would all be of the request that declared it, and each declaration another one."""
+    app = App(sqlite.connection.url, traces=Traces(recorded.provider))
+
+    @app.job("a")
+    async def job() -> None: ...
+
+    replies = []
+    for _ in range(2):
+        with recorded.tracer.start_as_current_span("a request"):
+            replies += app.sync.put_schedules([Schedule("nightly", "@daily", job)]).replies
+    assert replies == ["created", "unchanged"]
+    nightly = app.sync.schedule("nightly")
+    assert nightly is not None and "traceparent" not in repr(nightly.definition)
+    app.close()

@@ -37,7 +37,7 @@ class Schedule:
     def _spec(self) -> dict[str, Any]:
         if not isinstance(self.job, Job):
             raise InvalidOption(f"schedule {self.name!r}: its job must be what @app.job made of a function, got {self.job!r}")
-        job = self.job._spec()
+        job = self.job.options._spec(self.job.kind)  # without a trace: its jobs are not of the call that declares it
         handler = self.job.handler
         job["args"] = handler.model.check(self.args) if handler.model else handler.args_of((), self.job._named(self.args or {}))
         if self.job.options.delay is not None or self.job.options.at is not None:
