@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from windlass import App
-from windlass.connection import mailbox
+from windlass.connection import Connection, mailbox
 from windlass.errors import WindlassError
 from worked import drain, record
 
@@ -113,3 +113,24 @@ def test_a_panic_in_a_call_is_an_error_and_the_process_goes_on(sqlite: App) -> N
     [error] = ended
     assert isinstance(error, WindlassError) and error.code == "internal"
     assert record(sqlite, a.enqueue_sync()).state == "available"
+
+
+def test_who_acts_for_somebody_calls_as_the_connection_does(sqlite: App) -> None:
+    """That of a database of Django's closes what it opened for a call in a test: else the test database cannot be removed."""
+    called: list[str] = []
+
+    class OwnWay(Connection):
+        def call_sync(self, op: str, payload: str) -> Any:
+            called.append(op)
+            return super().call_sync(op, payload)
+
+        async def call(self, op: str, payload: str) -> Any:
+            called.append(op)
+            return await super().call(op, payload)
+
+    app = App(OwnWay(sqlite.connection.url))
+    app.sync.acting_as("billing").limit("q", concurrency=1)
+    asyncio.run(app.client.acting_as("billing").limit("q", concurrency=2))
+    assert called == ["acting_as", "acting_as"]
+    assert [entry.action for entry in app.sync.audit()[0]] == ["queues.limit"] * 2
+    app.close()
