@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -243,3 +244,19 @@ def test_exchanges_and_calls_and_collections_at_once_do_not_lock(folder: Path) -
         """,
     )
     assert (done.returncode, done.stdout) == (0, "800\n"), done
+
+
+def test_a_signal_ends_a_worker_whose_store_does_not_answer(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"postgres://me@127.0.0.1:{server.getsockname()[1]}/shop?connect_timeout=3600&call_timeout=3600"
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "windlass", "worker", "jobs:app"], cwd=folder, env={**os.environ, "WINDLASS_STORE": url}, stderr=subprocess.PIPE, text=True
+        )
+        connection, _ = server.accept()
+        try:
+            worker.send_signal(signal.SIGTERM)
+            _, said = worker.communicate(timeout=LONG)
+        finally:
+            connection.close()
+            worker.kill()
+    assert worker.returncode == 0 and "Traceback" not in said, said

@@ -225,3 +225,31 @@ def test_who_cancels_all_tasks_fails_no_job(sqlite: App, kind: str) -> None:
     failed, stopped = (record(sqlite, id) for id in asyncio.run(main()))
     assert (failed.state, failed.errors[0]["error"]) == ("retryable", "stopped: the handler was cancelled")
     assert (stopped.attempt, stopped.errors) == (0, []) and stopped.state in ("available", "scheduled"), stopped
+
+
+def test_a_shutdown_of_many_jobs_looks_at_each_once(sqlite: App) -> None:
+    """It tells all of them at once, within the second that they have for it."""
+    looks = 0
+
+    class Running:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        @property
+        def ticket(self) -> int:
+            nonlocal looks
+            looks += 1
+            return self.number
+
+    class Task:
+        def cancel(self) -> None: ...
+
+    @sqlite.job("a")
+    async def job() -> None: ...
+
+    worker: Any = sqlite.worker()
+    jobs = [Running(number) for number in range(1_000)]
+    worker._tasks = {job: Task() for job in jobs}
+    worker._tell([(job.number, "shutdown") for job in reversed(jobs)])
+    assert [worker._reasons[job] for job in jobs] == ["shutdown"] * 1_000
+    assert looks <= 3_000

@@ -125,6 +125,7 @@ class Worker:
         self._others: list[_native.Ended] = []
         self._is_due = False
         self._is_stopping = False
+        self._is_told = asyncio.Event()
 
     async def start(self) -> None:
         """Registers with the store and begins to run jobs."""
@@ -153,12 +154,13 @@ class Worker:
             raise InvalidOption(f"the app has no jobs; {twice() or 'decorate a function with @app.job, and import its module'}")
         _logs.listen()  # the logger's level may be another than when the store was opened
         connection = self._app.connection
-        client = await connection.opened()
+        # In threads that keep no process from ending: whose store does not answer may be told to stop.
+        client = await in_thread(lambda on: on.native(), connection)
         await self._app.declare_schedules()
         self._loop, self._context = asyncio.get_running_loop(), contextvars.copy_context()
         self._ended = self._loop.create_future()
         self._left = Left(self._thread_count)
-        native = await asyncio.to_thread(_native.Worker, client, encode(self._spec))
+        native = await in_thread(lambda spec: _native.Worker(client, spec), encode(self._spec))
         self._native = native
         _running.add(native)
         _workers.add(self)
@@ -184,7 +186,8 @@ class Worker:
     async def run(self) -> None:
         """Works until SIGINT or SIGTERM, then lets running jobs end within the grace period; a second signal hands them back at once."""
         with signalled(self._signalled):
-            await self.start()
+            if not await self._begin():
+                return
             if self._is_stopping:
                 self.stop()
             try:
@@ -192,6 +195,19 @@ class Worker:
             except asyncio.CancelledError:
                 self.stop()
                 raise
+
+    async def _begin(self) -> bool:
+        """Starts. Whether it has before a signal came: a store that does not answer keeps nobody."""
+        starting, told = asyncio.ensure_future(self.start()), asyncio.ensure_future(self._is_told.wait())
+        try:
+            await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
+            if self._native is None and not starting.done():
+                return False
+            await starting
+            return True
+        finally:
+            told.cancel()
+            starting.cancel()
 
     async def wait(self) -> None:
         """Waits for the worker's end."""
@@ -244,8 +260,9 @@ class Worker:
 
     def _signalled(self) -> None:
         is_first, self._is_stopping = not self._is_stopping, True
+        self._is_told.set()
         if self._native is None:
-            return  # it ends as soon as it has begun
+            return  # what comes of its start is stopped
         if is_first:
             logger.info("stopping: running jobs may end; a second signal hands them back at once")
             self._native.stop()
@@ -258,8 +275,8 @@ class Worker:
         completed, self._completed = self._completed, []
         others, self._others = self._others, []
         jobs, told, more, is_closed = self._desk.exchange(completed, others, self._most)
-        for ticket, reason in told:  # first, so that who is to stop does so before others begin in its place
-            self._tell(ticket, reason)
+        if told:  # first, so that who is to stop does so before others begin in its place
+            self._tell(told)
         batches: dict[int, list[_native.Job]] = {}
         tasks, known, create_task = self._tasks, self._jobs, _task_maker(self._loop)
         for job in jobs:
@@ -299,20 +316,22 @@ class Worker:
             # In the worker's own context: the caller may be a handler, and the next job's task would begin with what that has set.
             self._loop.call_soon(self._exchange, context=self._context)
 
-    def _tell(self, ticket: int, reason: str | None) -> None:
+    def _tell(self, told: list[tuple[int, str | None]]) -> None:
+        """Stops jobs: in one look at all that run, since a shutdown tells all of them at once."""
+        reasons: dict[int, str] = {}
+        for ticket, reason in told:
+            reasons.setdefault(ticket, reason or "lost")
         for job, task in self._tasks.items():
-            if job.ticket == ticket:
-                self._reasons.setdefault(job, reason or "lost")
+            if job.ticket in reasons:
+                self._reasons.setdefault(job, reasons[job.ticket])
                 task.cancel()
-                return
         for task, jobs in self._batches.items():
-            for job in jobs:
-                if job.ticket == ticket:
-                    self._reasons.setdefault(job, reason or "lost")
-                    # A batch goes on for those of its jobs that may.
-                    if all(other in self._reasons for other in jobs):
-                        task.cancel()
-                    return
+            meant = [job for job in jobs if job.ticket in reasons]
+            for job in meant:
+                self._reasons.setdefault(job, reasons[job.ticket])
+            # A batch goes on for those of its jobs that may.
+            if meant and all(job in self._reasons for job in jobs):
+                task.cancel()
 
     def _any_handler(self) -> Handler | AnyHandler:
         assert self._any is not None  # no other jobs come of a kind that has no handler
