@@ -12,7 +12,10 @@ use std::{
 };
 use windlass::{Context, Outcome, Progress, lend::LentJob};
 
-/// The kinds of a desk's jobs as Python's texts: one for all jobs of a kind. A worker is lent jobs of the kinds that it names.
+/// How many kinds are known at most: a worker of any kind may be lent jobs of any number of them.
+const MOST_KINDS: usize = 1_000;
+
+/// The kinds of a desk's jobs as Python's texts: one for all jobs of a kind.
 #[derive(Default)]
 pub(crate) struct Kinds(Mutex<HashMap<String, Py<PyString>>>);
 
@@ -22,7 +25,11 @@ impl Kinds {
             return text.clone_ref(py);
         }
         let text = PyString::new(py, kind).unbind();
-        self.known().insert(kind.to_owned(), text.clone_ref(py));
+        let mut known = self.known();
+        if known.len() >= MOST_KINDS {
+            known.clear();
+        }
+        known.insert(kind.to_owned(), text.clone_ref(py));
         text
     }
 
@@ -164,13 +171,15 @@ impl Job {
     }
 
     #[pyo3(signature = (percent, note=None))]
-    fn progress(&self, py: Python<'_>, percent: f64, note: Option<String>) -> PyResult<()> {
+    fn progress(&self, py: Python<'_>, percent: f64, note: Option<&Bound<'_, PyString>>) -> PyResult<()> {
+        let note = note.map(|note| note.to_string_lossy().into_owned());
         let said = self.context.progress(Progress { percent, note });
         said.map_err(|error| raised(py, &error.into()))
     }
 
-    fn log(&self, line: &str) {
-        self.context.log(line);
+    /// Names of files may have halves of surrogate pairs: a line is not worth an attempt.
+    fn log(&self, line: &Bound<'_, PyString>) {
+        self.context.log(line.to_string_lossy());
     }
 }
 

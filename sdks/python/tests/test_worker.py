@@ -500,3 +500,18 @@ def test_a_worker_is_listed_with_what_it_runs(app: App, monkeypatch: pytest.Monk
     assert asyncio.run(listed(program="shop", app_version="2.4.1"))[:2] == ("shop", "2.4.1")
     with pytest.raises(InvalidOption, match="app_version of a worker must be without control characters"):
         asyncio.run(listed(app_version="a\nb"))
+
+
+def test_what_is_no_text_in_a_log_line_costs_no_attempt(sqlite: App) -> None:
+    """Names of files may have halves of surrogate pairs."""
+
+    @sqlite.job("a")
+    def job(ctx: Context) -> None:
+        ctx.log("imports bad\udcff.csv")
+        ctx.progress(50, "bad\udcff.csv")
+
+    id = job.enqueue_sync()
+    asyncio.run(drain(sqlite))
+    done = record(sqlite, id)
+    assert done.state == "completed" and done.report is not None
+    assert "imports bad" in done.report["log"][0]["text"] and done.report["progress"]["note"].startswith("bad")
