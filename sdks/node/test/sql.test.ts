@@ -231,3 +231,27 @@ test('windlass/sql loads no native code', async () => {
   const out = execFileSync(process.execPath, ['--input-type=module', '--eval', source], { encoding: 'utf8' })
   assert.equal(out, '[{"kind":"a","args":{}}] 0\n')
 })
+
+test('what JSON would empty is refused in args that go by SQL, too', async () => {
+  const any = defineJob<unknown>('any')
+  const elsewhere = new Windlass('postgres://nobody@127.0.0.1:1/nowhere')
+  const never = { query: () => assert.fail('asked') }
+  for (const [part, words] of [
+    [new Map([['a', 1]]), /a Map in the args of kind "any", at part, has no JSON form: write Object.fromEntries/], [new Set([1]), /a Set/], [Promise.resolve(1), /await it first/],
+    [Uint8Array.of(1, 2), /a Uint8Array .*toString\('base64'\)/],
+  ] as Array<[unknown, RegExp]>) {
+    for (const options of [{}, { idempotencyKey: 'k' }, { unique: { args: true as const } }]) {
+      assert.throws(() => enqueueSql(any, { part }, options), { name: 'InvalidArgs', message: words })
+      await assert.rejects(elsewhere.enqueueIn(never, any, { part }, options), { name: 'InvalidArgs', message: words })
+    }
+  }
+  await elsewhere.close()
+})
+
+test('a schema that is undefined is that of the store', async () => {
+  const elsewhere = new Windlass('postgres://nobody@127.0.0.1:1/nowhere?schema=jobs')
+  const texts: string[] = []
+  await elsewhere.enqueueIn({ query: async (text: string) => { texts.push(text); return { rows: [{ id: 7 }] } } }, defineJob('any'), {}, { schema: undefined })
+  assert.match(texts[0]!, /"jobs"\.enqueue_many/)
+  await elsewhere.close()
+})

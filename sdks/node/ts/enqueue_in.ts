@@ -19,7 +19,7 @@ async function store (on: Connection, schema: string, executor: Executor, job: J
   const { schema: other, idempotencyKey, ...rest } = options
   if (other === undefined && idempotencyKey === undefined && args.length > 0 && beyondSql(job, rest)) return byEngine(on, executor, job, args, rest)
   await checkAll(job, args)
-  return enqueueBy(executor, job, args, { schema, ...options })
+  return enqueueBy(executor, job, args, { ...options, schema: other ?? schema })
 }
 
 /** A statement of the engine's for one job. */
