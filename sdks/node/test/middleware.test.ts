@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import {
-  cancel, complete, currentJob, defineJob, discard, InvalidOption, retry, snooze, trackJob, type Job, type Middleware, type Outcome, type Worker,
+  cancel, complete, currentJob, defineJob, discard, InvalidOption, retry, snooze, trackJob, Windlass, type Job, type Middleware, type Outcome, type Worker,
 } from 'windlass'
 import { ended, onBoth, onSqlite, Signal, started } from './support.js'
 
@@ -132,4 +135,20 @@ test('two handlers of any kind are refused, and so is what is none', async () =>
   const worker = () => new Windlass('sqlite:none.db').worker({ queues: { default: 1 } })
   assert.throws(() => worker().handleAny(() => {}).handleAny(() => {}), /two handlers for any kind/)
   assert.throws(() => worker().handleAny(7 as never), /the handler of "any" must be a function, got number/)
+})
+
+test('a worker that is started again after it could not has its middleware around its handlers once', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'windlass-test-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const windlass = new Windlass(`sqlite:${folder}/later/jobs.db?synchronous=normal`)
+  t.after(() => windlass.close())
+  let [around, ran] = [0, 0]
+  windlass.use((_, next) => { around++; return next() })
+  const worker = windlass.worker({ queues: { default: 1 } }).handle(a, () => { ran++ })
+  await assert.rejects(worker.start(), /later/)
+  await assert.rejects(worker.start(), /later/)
+  mkdirSync(join(folder, 'later'))
+  await started(t, worker)
+  await ended(windlass, await windlass.enqueue(a, 'x'))
+  assert.deepEqual([around, ran], [1, 1])
 })

@@ -60,14 +60,16 @@ export class Handlers {
     return [...here, ...this.modules.filter(({ encrypted }) => encrypted).map(({ kind }) => kind)]
   }
 
-  /** Has middleware run around all of them, and around that the traces of attempts, of which batches have none. */
-  surround (middleware: readonly Middleware[], traces: Traces | undefined): void {
+  /** The same with middleware around all of them, and around that the traces of attempts, of which batches have none. */
+  surrounded (middleware: readonly Middleware[], traces: Traces | undefined): Handlers {
     const trace = (call: Call): Call => traces ? (args, job) => traces.process(job as Job, () => call(args, job)) : call
     const surrounded = ({ job, one, many }: Registered): Registered => ({
       job, ...one && { one: trace(around(middleware, one)) }, ...many && { many: { ...many, call: aroundMany(middleware, many.call) } },
     })
-    for (const [kind, registered] of this.#byKind) this.#byKind.set(kind, surrounded(registered))
-    if (this.#any) this.#any = surrounded(this.#any)
+    const all = new Handlers()
+    for (const [kind, registered] of this.#byKind) all.#byKind.set(kind, surrounded(registered))
+    all.#any = this.#any && surrounded(this.#any)
+    return all
   }
 
   /** The handler of all kinds that have none. */

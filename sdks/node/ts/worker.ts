@@ -160,9 +160,8 @@ export class Worker {
         console.error('windlass: onError threw', broken)
       }
     }
-    this.#handlers.surround(this.#on.middleware, this.#on.traces)
     const spec = this.#spec()
-    const loop = this.#loop = new Loop(this.#handlers, onError)
+    const loop = this.#loop = new Loop(this.#handlers.surrounded(this.#on.middleware, this.#on.traces), onError)
     const client = await this.#on.client()
     this.#native = await answer(() => addon().startWorker(client, spec, loop.schedule))
     loop.begin(this.#native)
