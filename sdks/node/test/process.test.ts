@@ -240,3 +240,18 @@ test('the package brings the command', async t => {
   const refused = await command('jobs', 'show').catch(error => error)
   assert.deepEqual([refused.code, /Usage: windlass jobs show/.test(refused.stderr)], [2, true])
 })
+
+test('the first call asks for no names of sockets', async t => {
+  const body = `process.report.getReport = () => { throw new Error('asked') }
+    windlass.queues().catch(error => console.log(error.message))`
+  const child = program(t, sqliteUrl(t), body, { WINDLASS_NATIVE_PATH: undefined })
+  assert.match((await child.end()).out, new RegExp(`^the native part of windlass for ${process.platform}-${process.arch}`))
+})
+
+test('programs whose types are found by the older way find those of every part', () => {
+  const { main, types, typesVersions, exports } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+  assert.deepEqual([main, types], [exports['.'].default, exports['.'].types])
+  for (const [part, { types }] of Object.entries<{ types?: string }>(exports)) {
+    if (types !== undefined && part !== '.') assert.deepEqual(typesVersions['*'][part.slice(2)], [types], part)
+  }
+})

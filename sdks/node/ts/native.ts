@@ -98,9 +98,16 @@ function load (): Addon {
 
 function platform (): string {
   const { platform, arch } = process
-  if (platform !== 'linux') return `${platform}-${arch}`
-  const header = (process.report.getReport() as { header?: { glibcVersionRuntime?: string } }).header
-  return `${platform}-${arch}-${header?.glibcVersionRuntime ? 'gnu' : 'musl'}`
+  return platform === 'linux' ? `${platform}-${arch}-${hasMusl() ? 'musl' : 'gnu'}` : `${platform}-${arch}`
+}
+
+/** Whether this Linux is one of musl. A report of the process, which tells too, asks for the names of all connected sockets, one after the other, while the event loop stands still. */
+function hasMusl (): boolean {
+  try {
+    return readFileSync('/usr/bin/ldd', 'latin1').includes('musl')
+  } catch { // an image of a container without it
+    return (process.report.getReport() as { header?: { glibcVersionRuntime?: string } }).header?.glibcVersionRuntime === undefined
+  }
 }
 
 function checked (addon: Addon): Addon {
