@@ -181,3 +181,21 @@ test('time passes at once', async () => {
   assert.deepEqual([attempts, (await t.enqueued(later)).length, (await t.windlass.job(expires))!.state], [[1, 2, 3], 0, 'cancelled'])
   await assert.rejects(t.travel(-1), /the time to travel/)
 })
+
+test('a drain works where a test has put timers of its own in the place of those of Node', async t => {
+  await using test = await testWindlass()
+  await test.windlass.enqueue(mail, { to: 'a' })
+  t.mock.timers.enable()
+  assert.equal((await test.drain(worker => worker.handle(mail, async () => {}))).completed, 1)
+})
+
+test('what is looked for is compared as it is stored', async () => {
+  await using t = await testWindlass()
+  const remind = defineJob<{ at: Date, of?: { days: number[] } | undefined }>('remind')
+  const at = new Date('2031-01-01T00:00:00Z')
+  await t.windlass.enqueue(remind, { at, of: { days: [1] } })
+  await t.assertEnqueued(remind, { at })
+  await t.assertEnqueued(remind, { at, of: { days: [1] } })
+  await assert.rejects(t.assertNotEnqueued(remind, { at }), /is enqueued with/)
+  await t.assertNotEnqueued(remind, { at: new Date('2031-01-02T00:00:00Z') })
+})

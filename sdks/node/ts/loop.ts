@@ -8,6 +8,9 @@ import { direct, type NativeWorker } from './native.js'
 import { Outcome } from './outcome.js'
 import { PATIENCE, Stillness } from './stillness.js'
 
+/** That of Node, also where a test puts timers of its own in its place later: jobs would never come. */
+const { setImmediate } = globalThis
+
 /** How much one exchange brings at most, but for a batch, which is never split: what fits between two turns of the event loop, so that timers and sockets get theirs. */
 const JOBS = 256
 const BYTES = 256 * 1024

@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { WindlassOptions } from './connection.js'
 import type { ArgsInput, JobDefinition } from './define.js'
 import { milliseconds, type Duration } from './duration.js'
+import { encode } from './json.js'
 import type { JobRecord } from './records.js'
 import { direct } from './native.js'
 import { connectionOf, Windlass } from './windlass.js'
@@ -75,7 +76,8 @@ export class TestWindlass {
   /** Finds a job whose args have these fields with these values; rejects with a list of what is there when there is none. */
   async assertEnqueued<J extends JobDefinition> (job: J, args?: Partial<ArgsInput<J>>): Promise<JobRecord> {
     const all = await this.#opened(job)
-    const found = all.find(record => matches(record.args, args))
+    const wanted = asStored(args)
+    const found = all.find(record => matches(record.args, wanted))
     if (found) return found
     const there = all.map(record => `\n  ${JSON.stringify(record.args)}`).join('') || ' none'
     throw new Error(`no job "${job.kind}"${args ? ` with ${JSON.stringify(args)}` : ''} is enqueued; jobs of that kind:${there}`)
@@ -83,7 +85,8 @@ export class TestWindlass {
 
   /** Rejects when there is such a job. */
   async assertNotEnqueued<J extends JobDefinition> (job: J, args?: Partial<ArgsInput<J>>): Promise<void> {
-    const found = (await this.#opened(job)).find(record => matches(record.args, args))
+    const wanted = asStored(args)
+    const found = (await this.#opened(job)).find(record => matches(record.args, wanted))
     if (found) throw new Error(`a job "${job.kind}" is enqueued with ${JSON.stringify(found.args)}`)
   }
 
@@ -139,6 +142,11 @@ export class TestWindlass {
 
   /** The same, for `await using`. */
   async [Symbol.asyncDispose] (): Promise<void> { await this.close() }
+}
+
+/** Args that are looked for, as a store has them: a Date is a text there. */
+function asStored (args: unknown): unknown {
+  return args === undefined ? undefined : JSON.parse(encode(args, 'the args that are looked for'))
 }
 
 function matches (args: unknown, wanted: unknown): boolean {
