@@ -73,3 +73,11 @@ onSqlite('a process whose worker with threads was closed ends', async ({ url }) 
   const { status, stdout, stderr } = spawnSync(process.execPath, [new URL('./modules/closes.js', import.meta.url).pathname], { env, encoding: 'utf8', timeout: 60_000 })
   assert.deepEqual([status, stdout, stderr], [0, 'closed\n', ''])
 })
+
+onSqlite('an onError that rejects ends no process', async ({ windlass }, t) => {
+  const error = t.mock.method(console, 'error', () => {})
+  const fails = defineJob('fails', { maxAttempts: 1 })
+  await started(t, windlass.worker({ queues: { default: 10 }, onError: async () => { throw new Error('the alert service is down') } }).handle(fails, () => { throw new Error('x') }))
+  assert.equal((await ended(windlass, await windlass.enqueue(fails, {}))).state, 'discarded')
+  assert.match(String(error.mock.calls[0]!.arguments), /onError threw.*the alert service is down/)
+})

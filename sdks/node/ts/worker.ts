@@ -153,11 +153,12 @@ export class Worker {
 
   async #start (): Promise<void> {
     const { onError: told = report } = this.#options
+    const broken = (why: unknown) => console.error('windlass: onError threw', why)
     const onError = (error: unknown, job: JobInfo) => {
       try {
-        told(error, job)
-      } catch (broken) {
-        console.error('windlass: onError threw', broken)
+        void Promise.resolve(told(error, job) as unknown).catch(broken) // it may be async
+      } catch (why) {
+        broken(why)
       }
     }
     const spec = this.#spec()
