@@ -44,4 +44,4 @@ pub use line::{cancel_line, checkpoint_line, drop_line, job_line};
 pub use said::{About, Answer, Malformed, Said, Say};
 pub use schedule_spec::ScheduleSpec;
 pub use worker::Worker;
-pub use worker_spec::{AnyKind, BatchSpec, WorkerSpec};
+pub use worker_spec::{AnyKind, BatchSpec, KindRules, WorkerSpec};

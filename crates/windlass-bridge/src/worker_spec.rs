@@ -1,6 +1,6 @@
 use crate::{Failure, retry_policy::written};
 use serde::{Deserialize, Deserializer};
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 use windlass::{Error, ErrorKind, Program, RetryPolicy, Settling, WorkerBuilder, lend::Lender};
 
 /// What a worker works. As JSON: its fields, and times with the suffix `_ms`.
@@ -17,6 +17,8 @@ pub struct WorkerSpec {
     pub child_kinds: Vec<String>,
     /// Further kinds, whose jobs are run in batches, at [desks](Worker::desk).
     pub batches: Vec<BatchSpec>,
+    /// How long attempts of single kinds may take, and how long failed ones wait, of jobs that do not say themselves.
+    pub rules: HashMap<String, KindRules>,
     /// Where jobs of all other kinds are run. Default: none are taken where kinds are named.
     pub any: Option<AnyKind>,
     /// Those of all its kinds whose jobs are encrypted: what is plain fails.
@@ -45,6 +47,18 @@ pub struct WorkerSpec {
     pub strict: bool,
     /// Takes plain args of encrypted kinds, too.
     pub accept_plain_args: bool,
+}
+
+/// What holds for the jobs of a kind that say nothing themselves.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct KindRules {
+    /// How long an attempt may take.
+    #[serde(rename = "timeout_ms", deserialize_with = "millis")]
+    pub timeout: Option<Duration>,
+    /// How long failed attempts wait.
+    #[serde(deserialize_with = "written")]
+    pub retry_policy: Option<RetryPolicy>,
 }
 
 /// Where jobs are run whose kind nobody named.
@@ -102,6 +116,19 @@ impl WorkerSpec {
         })
     }
 
+    fn ruled(&self, builder: WorkerBuilder) -> WorkerBuilder {
+        self.rules.iter().fold(builder, |builder, (kind, rules)| {
+            let builder = match rules.timeout {
+                Some(timeout) => builder.timeout_of(kind, timeout),
+                None => builder,
+            };
+            match rules.retry_policy {
+                Some(policy) => builder.retry_policy_of(kind, policy),
+                None => builder,
+            }
+        })
+    }
+
     fn lend_any(&self, builder: WorkerBuilder, desk: &Lender, blocking: &Lender) -> WorkerBuilder {
         let named = [&self.kinds, &self.blocking_kinds, &self.child_kinds];
         let names_none = self.batches.is_empty() && named.iter().all(|kinds| kinds.is_empty());
@@ -138,7 +165,7 @@ impl WorkerSpec {
         builder = self.lend_any(builder, &to.desk, &to.blocking);
         builder = self.lend_batches(self.lend(builder, &self.kinds, &to.desk), &to.desk);
         builder = self.lend(builder, &self.blocking_kinds, &to.blocking);
-        builder = self.lend(builder, &self.child_kinds, &to.children);
+        builder = self.ruled(self.lend(builder, &self.child_kinds, &to.children));
         let builder = match self.timeout {
             Some(timeout) => builder.timeout(timeout),
             None => builder,

@@ -163,3 +163,48 @@ fn a_job_is_told_as_one_line_and_what_is_said_of_it_is_kept() {
     worker.stop();
     assert!(worker.wait(LONG).unwrap());
 }
+
+#[test]
+fn what_is_said_of_a_kind_holds_for_jobs_that_say_nothing_themselves() {
+    let program = Program::new();
+    let spec = r#"{"kinds":["slow","other"],"rules":{"slow":{"timeout_ms":50,"retry_policy":{"backoff":"fixed","base_ms":3600000}}}}"#;
+    let worker = Worker::start(&program.client, &WorkerSpec::parse(spec).unwrap()).unwrap();
+    let (sender, bell) = mpsc::channel();
+    let desk = worker.desk(move || sender.send(()).unwrap_or_default()).unwrap();
+    let other = program.enqueue("other", "{}", 1)[0];
+    let slow = program.enqueue("slow", "{}", 1)[0];
+    let (mut jobs, mut told) = (Vec::new(), Vec::new());
+    while jobs.len() < 2 || told.is_empty() {
+        let exchange = desk.exchange([], Room::jobs(2));
+        jobs.extend(exchange.jobs.iter().map(|job| (job.ticket.0, job.context.id().0)));
+        told.extend(exchange.told);
+        if jobs.len() < 2 || told.is_empty() {
+            bell.recv_timeout(LONG).expect("nobody rings");
+        }
+    }
+    let ticket = |id| jobs.iter().find(|job| job.1 == id).unwrap().0;
+    assert_eq!(told, [Told::Cancel { ticket: ticket(slow), reason: "timeout" }]);
+    let failed = Outcome::Retry { after: None, error: "too slow".to_owned() };
+    desk.exchange([(ticket(slow), failed), (ticket(other), Outcome::Complete(None))], Room::jobs(0));
+    program.until(other, "completed");
+    program.until(slow, "retryable");
+    let job = program.client.run("job", &format!(r#"{{"id":{slow}}}"#)).unwrap();
+    let job: serde_json::Value = serde_json::from_str(&job).unwrap();
+    let at = |field: &str| job[field].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    assert!(at("scheduled_at").duration_since(at("enqueued_at")).as_mins() >= 60, "{job}");
+    worker.stop();
+    assert!(worker.wait(LONG).unwrap());
+    for (spec, words) in [
+        (
+            r#"{"kinds":["a"],"rules":{"b":{"timeout_ms":1}}}"#,
+            "kind \"b\" has a timeout or a retry policy, and no handler",
+        ),
+        (
+            r#"{"kinds":["a"],"rules":{"a":{"timeout_ms":0}}}"#,
+            "the handler of kind \"a\" cannot start: a timeout of 0",
+        ),
+    ] {
+        let refused = Worker::start(&program.client, &WorkerSpec::parse(spec).unwrap()).unwrap_err();
+        assert!(refused.message.contains(words), "{refused}");
+    }
+}

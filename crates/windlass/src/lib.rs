@@ -55,6 +55,7 @@ mod privileges;
 mod queue_limits;
 mod raw_job;
 mod registry;
+mod ruled;
 #[cfg(feature = "toml")]
 mod schedule_file;
 mod schedules;

@@ -4,6 +4,7 @@ use crate::{
     encryption::{Codec, OpenHandler, Opening},
     lent::{LentBatches, LentHandler, lend_batch},
     middleware::Layered,
+    ruled::{KindRules, Ruled},
 };
 use std::{collections::HashMap, sync::Arc};
 use windlass_core::{Error, ErrorKind, Limits, Result};
@@ -39,6 +40,7 @@ pub(crate) struct Registry {
     doubled: Option<String>,
     layers: Layers,
     batched: HashMap<String, Result<Batching>>,
+    rules: HashMap<String, KindRules>,
     pub(crate) data: DataSet,
 }
 
@@ -112,6 +114,11 @@ impl Registry {
         self.layers.0.push(layer(middleware));
     }
 
+    /// What holds for the jobs of a kind that say nothing themselves.
+    pub(crate) fn rules(&mut self, kind: String) -> &mut KindRules {
+        self.rules.entry(kind).or_default()
+    }
+
     /// A layer around all others.
     #[cfg(feature = "otel")]
     pub(crate) fn outermost(&mut self, middleware: impl Middleware) {
@@ -130,20 +137,27 @@ impl Registry {
                 "the worker has no handler; add one with handle, handle_kind or handle_any".to_owned(),
             );
         }
+        if let Some(kind) = self.rules.keys().find(|kind| !self.by_kind.contains_key(*kind)) {
+            return refuse(format!("kind {kind:?} has a timeout or a retry policy, and no handler"));
+        }
         self.data.check()?;
         let (data, layers) = (&self.data, &self.layers);
-        let built = |kind: &str, make: Make| {
+        let built = |kind: &str, make: Make, rules: Option<&KindRules>| {
             let named = |error: Error| {
                 Error::new(error.kind(), format!("the handler of kind {kind:?} cannot start: {error}"))
                     .with_source(error)
             };
             let handler = make(data, &codec, layers).map_err(named)?;
+            let handler: Arc<dyn Handler> = match rules {
+                Some(rules) => Arc::new(Ruled { rules: *rules, inner: handler }),
+                None => handler,
+            };
             check(&*handler).map_err(named)?;
             Ok::<_, Error>(handler)
         };
-        let any = self.any.map(|make| built("any", make)).transpose()?;
+        let any = self.any.map(|make| built("any", make, None)).transpose()?;
         let by_kind = self.by_kind.into_iter().map(|(kind, make)| {
-            let handler = built(&kind, make)?;
+            let handler = built(&kind, make, self.rules.get(&kind))?;
             Ok((kind, handler))
         });
         let by_kind = by_kind.collect::<Result<_>>()?;

@@ -338,6 +338,31 @@ impl WorkerBuilder {
         self
     }
 
+    /// How long an attempt of this kind may take, of jobs that do not say themselves: for a kind that has no type which [does](Job::TIMEOUT), as of a
+    /// handler of raw jobs or of foreign code.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use windlass::{Client, RawJob, RetryPolicy, Worker};
+    /// # async fn fetch(_: RawJob) {}
+    /// # fn example(client: &Client) {
+    /// let builder = Worker::builder(client)
+    ///     .handle_kind("fetch", fetch)
+    ///     .timeout_of("fetch", Duration::from_secs(60))
+    ///     .retry_policy_of("fetch", RetryPolicy::fixed(Duration::from_secs(5)));
+    /// # }
+    /// ```
+    pub fn timeout_of(mut self, kind: impl Into<String>, timeout: Duration) -> Self {
+        self.registry.rules(kind.into()).timeout = Some(timeout);
+        self
+    }
+
+    /// When failed attempts of this kind are tried again, of jobs that do not say themselves; see [`Self::timeout_of`].
+    pub fn retry_policy_of(mut self, kind: impl Into<String>, policy: RetryPolicy) -> Self {
+        self.registry.rules(kind.into()).retry_policy = Some(policy);
+        self
+    }
+
     /// Takes plain args of [encrypted](Job::ENCRYPTED) kinds, too: those from before the kind was encrypted. While this
     /// is on, whoever can write to the store can make up jobs of these kinds. Needs a client with keys.
     ///

@@ -297,3 +297,19 @@ onSqlite('an event loop that stands still for three leases loses no job, and non
   other.postMessage('end')
   await once(other, 'exit')
 })
+
+onBoth('what a definition says holds for jobs of others, too', async ({ windlass }, t) => {
+  const says = { timeout: 20, retryPolicy: { backoff: 'fixed', base: '1h' } } as const
+  const [one, many, quick] = [defineJob('one', says), defineJob('many', says), defineJob('quick')]
+  await started(t, windlass.worker(quiet)
+    .handle(one, () => new Promise(() => {})).handleBatch(many, { maxSize: 5 }, () => new Promise(() => {})).handle(quick, () => {}))
+  const ids = await Promise.all(['one', 'many', 'quick'].map(async kind => windlass.enqueue(defineJob(kind), {}))) // as they come by SQL
+  await ended(windlass, ids[2]!)
+  for (const id of ids.slice(0, 2)) {
+    let job = (await windlass.job(id))!
+    while (job.state !== 'retryable') job = (await setTimeout(5, windlass.job(id)))!
+    assert.deepEqual([job.timeoutMs, job.retryPolicy], [null, null], 'it says nothing itself')
+    assert.match(job.errors[0]!.error, /^timeout after 20ms/)
+    assert.ok(job.scheduledAt!.getTime() - job.enqueuedAt.getTime() > 3_000_000)
+  }
+})

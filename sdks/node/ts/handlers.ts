@@ -3,7 +3,7 @@ import { InvalidOption } from './errors.js'
 import type { Job } from './job.js'
 import type { Duration } from './duration.js'
 import { around, aroundMany, type Middleware } from './middleware.js'
-import { span } from './options.js'
+import { rulesOf, span, type KindRules } from './options.js'
 import type { Traces } from './tracing.js'
 
 type Call = (args: any, job: Job<any>) => unknown
@@ -32,7 +32,7 @@ export interface Registered {
 }
 
 /** @internal A module with the handler of a kind. */
-export interface ThreadModule { readonly kind: string, readonly url: string, readonly encrypted: boolean }
+export interface ThreadModule { readonly kind: string, readonly url: string, readonly encrypted: boolean, readonly rules: KindRules | undefined }
 
 /** @internal The handlers of a worker, by kind. */
 export class Handlers {
@@ -52,6 +52,12 @@ export class Handlers {
     return [...this.#byKind.values()].flatMap(({ job: { kind }, many }) => many
       ? [{ kind, max_size: many.maxSize, wait_ms: waits ? span(many.wait, 'wait') : undefined }]
       : [])
+  }
+
+  /** What definitions say of all jobs of their kinds, by kind. */
+  get rules (): Record<string, KindRules> {
+    const here = [...this.#byKind.values()].map(({ job: { kind, options } }) => ({ kind, rules: rulesOf(options) }))
+    return Object.fromEntries([...here, ...this.modules].flatMap(({ kind, rules }) => rules ? [[kind, rules] as const] : []))
   }
 
   /** Those of all kinds whose definition says that their jobs are. */
@@ -105,7 +111,7 @@ export class Handlers {
     if (!URL.canParse(String(module))) refuse(`the module of "${job.kind}" must be a URL, such as new URL('./resize.js', import.meta.url), got ${JSON.stringify(module)}`)
     this.add({ job }, () => {})
     this.#byKind.delete(job.kind)
-    this.modules.push({ kind: job.kind, url: String(module), encrypted: job.options.encrypted === true })
+    this.modules.push({ kind: job.kind, url: String(module), encrypted: job.options.encrypted === true, rules: rulesOf(job.options) })
     this.threads += threads
   }
 

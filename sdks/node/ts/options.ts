@@ -118,6 +118,15 @@ function said (options: EnqueueOptions): EnqueueOptions {
   return options
 }
 
+/** What holds for all jobs of a kind that say nothing themselves, as the core reads it. */
+export interface KindRules { readonly timeout_ms: number | undefined, readonly retry_policy: ReturnType<typeof wirePolicy> | undefined }
+
+/** The same of the definition of a kind; undefined when it says nothing. */
+export function rulesOf ({ timeout, retryPolicy }: JobOptions): KindRules | undefined {
+  if (timeout === undefined && retryPolicy === undefined) return undefined
+  return { timeout_ms: span(timeout, 'timeout'), retry_policy: retryPolicy && wirePolicy(retryPolicy) }
+}
+
 /** A retry policy as the core reads it. */
 export function wirePolicy (policy: RetryPolicy) {
   onlyKnown(policy, ['backoff', 'base', 'factor', 'max', 'jitter'], 'a retry policy')

@@ -179,9 +179,9 @@ export class Worker {
 
   #spec (): string {
     const { queues, name, program, appVersion, timeout, retryPolicy, lease, gracePeriod, settling, acceptPlainArgs } = this.#options
-    const { kinds, encrypted, modules } = this.#handlers
+    const { kinds, encrypted, modules, rules } = this.#handlers
     return JSON.stringify({
-      queues: Object.entries(queues), kinds, batches: this.#handlers.batches(this.#waits), any: this.#handlers.takesAny ? 'desk' : undefined, encrypted_kinds: encrypted, blocking_kinds: modules.map(({ kind }) => kind), name, timeout_ms: span(timeout, 'timeout'),
+      queues: Object.entries(queues), kinds, batches: this.#handlers.batches(this.#waits), any: this.#handlers.takesAny ? 'desk' : undefined, encrypted_kinds: encrypted, rules, blocking_kinds: modules.map(({ kind }) => kind), name, timeout_ms: span(timeout, 'timeout'),
       retry_policy: retryPolicy && wirePolicy(retryPolicy), lease_ms: span(lease, 'lease'), grace_period_ms: span(gracePeriod, 'gracePeriod'),
       program: program ?? (basename(process.argv[1] ?? '').slice(0, 50) || undefined), app_version: appVersion, language: 'TypeScript',
       strict: settling === 'strict', accept_plain_args: acceptPlainArgs,

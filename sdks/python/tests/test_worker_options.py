@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from programs import app_of, with_jobs
 from worked import drain, record
 
-from windlass import App
+from windlass import App, Backoff
 from windlass.errors import InvalidOption
 
 LONG = 60

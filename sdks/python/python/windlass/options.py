@@ -146,6 +146,15 @@ class Options:
             spec.update(self.unique._spec())
         return spec
 
+    def _of_kind(self) -> dict[str, Any]:
+        """What holds for all jobs of a kind whose definition says this, also for those that others enqueued."""
+        rules: dict[str, Any] = {}
+        if self.timeout is not None:
+            rules["timeout_ms"] = millis(self.timeout, "timeout")
+        if self.backoff is not None:
+            rules["retry_policy"] = self.backoff._spec()
+        return rules
+
 
 OPTIONS: frozenset[str] = frozenset(field.name for field in fields(Options))
 """Their names."""

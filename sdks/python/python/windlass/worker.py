@@ -106,6 +106,7 @@ class Worker:
         self._spec: dict[str, Any] = {"queues": list(self._queues.items()), "name": name, "accept_plain_args": accept_plain_args}
         self._spec |= {"program": program or _this_program(), "app_version": app_version, "language": "Python"}
         self._spec["strict"] = settling == "strict"
+        self._spec["rules"] = {kind: rules for kind, job in self._jobs.items() if (rules := job.options._of_kind())}
         self._spec["encrypted_kinds"] = [kind for kind, job in self._jobs.items() if job.options.encrypted]
         for option, value in (("timeout", timeout), ("lease", lease), ("grace_period", grace_period)):
             if value is not None:
