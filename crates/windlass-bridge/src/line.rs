@@ -20,6 +20,10 @@ struct JobLine<'a> {
     max_attempts: u16,
     enqueued_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "is_zero")]
+    crash_count: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     meta: Option<&'a RawValue>,
@@ -61,11 +65,17 @@ pub fn job_line(job: &LentJob) -> Result<Vec<u8>, String> {
         attempt: context.attempt(),
         max_attempts: context.max_attempts(),
         enqueued_at: context.enqueued_at(),
+        expires_at: context.expires_at(),
+        crash_count: context.crash_count(),
         key: context.key(),
         meta: meta.as_deref().map(raw).transpose()?,
         tags: context.tags(),
     };
     Ok(text(&line))
+}
+
+fn is_zero(count: &u16) -> bool {
+    *count == 0
 }
 
 /// JSON text as one line: a line break in it is white space between its tokens, since strings escape theirs.

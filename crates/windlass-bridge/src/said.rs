@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{error::Category, value::RawValue};
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 use windlass::{Args, Outcome, Progress};
 
 /// One message of foreign code.
@@ -16,6 +16,8 @@ pub enum Said {
         concurrency: usize,
         /// The kinds that it can run; empty: any.
         kinds: Vec<String>,
+        /// How long an attempt may take, of jobs of these kinds that do not say themselves.
+        timeouts: BTreeMap<String, Duration>,
     },
     /// It wants no more jobs, and ends when it has none and its stdin is closed.
     Stop,
@@ -96,6 +98,8 @@ struct Line<'a> {
     concurrency: Option<usize>,
     #[serde(default)]
     kinds: Vec<String>,
+    #[serde(default)]
+    timeouts_ms: BTreeMap<String, u64>,
     #[serde(borrow, default)]
     result: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -135,7 +139,13 @@ impl Said {
                 return Err(Malformed::Message("\"ready\" needs the field protocol: 1".to_owned()));
             };
             let concurrency = line.concurrency.unwrap_or(1);
-            return Ok(Self::Ready { protocol, concurrency, kinds: line.kinds });
+            let timeouts = line.timeouts_ms.into_iter().map(|(kind, ms)| (kind, Duration::from_millis(ms)));
+            return Ok(Self::Ready {
+                protocol,
+                concurrency,
+                kinds: line.kinds,
+                timeouts: timeouts.collect(),
+            });
         }
         if kind == "stop" {
             return Ok(Self::Stop);
@@ -234,8 +244,11 @@ mod tests {
             assert_eq!(of_job(line), say, "{line}");
         }
         assert_eq!(Said::parse(br#"{"type":"stop"}"#), Ok(Said::Stop));
-        let ready = Said::parse(br#"{"type":"ready","protocol":1,"concurrency":4,"kinds":["a"]}"#);
-        assert_eq!(ready, Ok(Said::Ready { protocol: 1, concurrency: 4, kinds: vec!["a".into()] }));
+        let ready =
+            br#"{"type":"ready","protocol":1,"concurrency":4,"kinds":["a"],"timeouts_ms":{"a":1000}}"#;
+        let timeouts = BTreeMap::from([("a".to_owned(), second)]);
+        let ready_for = Said::Ready { protocol: 1, concurrency: 4, kinds: vec!["a".into()], timeouts };
+        assert_eq!(Said::parse(ready), Ok(ready_for));
     }
 
     #[test]

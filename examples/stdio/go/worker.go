@@ -31,30 +31,30 @@ func sendMail(job job) (any, error) {
 	return message{"sent_to": args.To}, nil
 }
 
-func say(m message) {
+func say(m message) error {
 	writing.Lock()
 	defer writing.Unlock()
-	_ = json.NewEncoder(os.Stdout).Encode(m) // one line; nobody reads it when the worker is gone
+	return json.NewEncoder(os.Stdout).Encode(m) // one line; an error where something in it has no JSON form
+}
+
+func run(next job) {
+	result, err := handlers[next.Kind](next)
+	if err == nil {
+		err = say(message{"type": "complete", "ticket": next.Ticket, "result": result})
+	}
+	if err != nil {
+		say(message{"type": "retry", "ticket": next.Ticket, "error": err.Error()})
+	}
 }
 
 func main() {
 	say(message{"type": "ready", "protocol": 1, "concurrency": 10, "kinds": []string{"mail.send"}})
 	var running sync.WaitGroup
 	defer running.Wait()
-	for in := json.NewDecoder(os.Stdin); ; {
-		var next job
-		if in.Decode(&next) != nil {
-			return
+	in := json.NewDecoder(os.Stdin)
+	for next := (job{}); in.Decode(&next) == nil; next = (job{}) {
+		if next.Type == "job" {
+			running.Go(func() { run(next) })
 		}
-		if next.Type != "job" {
-			continue
-		}
-		running.Go(func() {
-			if result, err := handlers[next.Kind](next); err != nil {
-				say(message{"type": "retry", "ticket": next.Ticket, "error": err.Error()})
-			} else {
-				say(message{"type": "complete", "ticket": next.Ticket, "result": result})
-			}
-		})
 	}
 }

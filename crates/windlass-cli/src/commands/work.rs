@@ -185,10 +185,14 @@ impl Work {
             return Err(Failure::usage("invalid_option", message));
         }
         let kinds = if self.kinds.is_empty() { theirs } else { &self.kinds };
-        Ok(match kinds.is_empty() {
+        let builder = match kinds.is_empty() {
             true => builder.lend_any(pool.lender()),
             false => builder.lend(kinds, pool.lender()),
-        })
+        };
+        // Not of those that this worker leaves to others.
+        let of_ours =
+            pool.timeouts().iter().filter(|(kind, _)| kinds.contains(kind) || !theirs.contains(kind));
+        Ok(of_ours.fold(builder, |builder, (kind, timeout)| builder.timeout_of(kind, *timeout)))
     }
 
     /// A program of --exec runs each job.

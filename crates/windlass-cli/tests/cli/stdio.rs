@@ -76,7 +76,18 @@ for job in jobs():
 fn a_job_comes_with_all_that_is_known_of_it() {
     let home = Home::new();
     let args = "{\n\"to\": [\"ä\", 1e2]\n}";
-    let id = home.enqueue(&["mail.send", args, "--queue", "mail", "--max-attempts", "7", "--tag", "t"]);
+    let id = home.enqueue(&[
+        "mail.send",
+        args,
+        "--queue",
+        "mail",
+        "--max-attempts",
+        "7",
+        "--tag",
+        "t",
+        "--expires-at",
+        "2100-01-01T00:00:00Z",
+    ]);
     let program = COMPLETE_ALL
         .replace("say(\"complete\"", "open('seen', 'w').write(json.dumps(job)); say(\"complete\"");
     home.stdio(&program, &["--queue", "mail"]);
@@ -89,6 +100,7 @@ fn a_job_comes_with_all_that_is_known_of_it() {
     assert_eq!((&seen["max_attempts"], &seen["tags"][0]), (&7.into(), &"t".into()));
     assert_eq!(seen["args"]["to"], serde_json::json!(["ä", 100.0]));
     assert!(seen["enqueued_at"].as_str().unwrap().ends_with('Z'));
+    assert_eq!((&seen["expires_at"], seen.get("crash_count")), (&"2100-01-01T00:00:00Z".into(), None));
 }
 
 #[test]
@@ -438,4 +450,39 @@ open(f"ended-{os.getpid()}", "w")
     eventually("the heir completes them", || ids.iter().all(|id| home.state(id) == "completed"));
     signal(&heir, "TERM");
     assert_eq!(heir.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn kinds_may_come_in_any_order_and_twice() {
+    let home = Home::new();
+    let ids = ["a", "b"].map(|kind| home.enqueue(&[kind]));
+    // Each job ends when both have begun: there have to be two processes.
+    let program = r#"
+of = int(os.environ["WINDLASS_PROCESS"])
+say("ready", protocol=1, kinds=["a", "b", "a"] if of else ["b", "a"])
+for job in jobs():
+    open(f"begun-{job['kind']}", "w")
+    while not (os.path.exists("begun-a") and os.path.exists("begun-b")): time.sleep(0.01)
+    say("complete", job)
+"#;
+    let report = home.stdio(program, &["--processes", "2"]);
+    assert_eq!(ids.each_ref().map(|id| home.state(id)), ["completed", "completed"], "{report}");
+    assert_eq!(report["processes"]["died"], 0, "{report}");
+}
+
+#[test]
+fn a_program_says_how_long_attempts_of_its_kinds_may_take() {
+    let home = Home::new();
+    let slow = home.enqueue(&["slow"]);
+    let program = r#"
+say("ready", protocol=1, kinds=["slow", "other"], timeouts_ms={"slow": 100})
+for line in lines():
+    if line["type"] == "cancel": say("retry", line, error=line["reason"])
+"#;
+    home.stdio(program, &[]);
+    assert_eq!(home.error(&slow), "timeout after 100ms: timeout");
+    let unknown = home
+        .python("unknown.py", "say('ready', protocol=1, kinds=['a'], timeouts_ms={'b': 1})\ntime.sleep(60)");
+    let words = ["kind \"b\" has a timeout or a retry policy, and no handler", "[invalid_option]"];
+    home.run(&["work", "--stdio", &unknown]).refused(2, &words);
 }

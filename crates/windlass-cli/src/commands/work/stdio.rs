@@ -9,9 +9,13 @@ pub(super) use child::Ready;
 
 use crate::failure::{Failure, Outcome};
 use child::Child;
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 use supervisor::supervise;
 use tokio::{sync::watch, task::JoinSet};
@@ -81,6 +85,11 @@ impl Pool {
     /// The kinds that the processes run; empty: any.
     pub(super) fn kinds(&self) -> &[String] {
         &self.ready.kinds
+    }
+
+    /// How long attempts of single kinds may take.
+    pub(super) fn timeouts(&self) -> &BTreeMap<String, Duration> {
+        &self.ready.timeouts
     }
 
     /// How many jobs run at once in all processes.

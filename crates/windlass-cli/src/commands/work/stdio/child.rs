@@ -4,6 +4,7 @@ use super::{
 };
 use crate::commands::work::process_group::{Running, name_of};
 use std::{
+    collections::BTreeMap,
     io::{self, Write},
     os::unix::process::ExitStatusExt,
     process::{ExitStatus, Stdio},
@@ -48,6 +49,7 @@ pub(super) struct Child {
 pub(in crate::commands::work) struct Ready {
     pub(in crate::commands::work) concurrency: usize,
     pub(in crate::commands::work) kinds: Vec<String>,
+    pub(in crate::commands::work) timeouts: BTreeMap<String, Duration>,
 }
 
 impl Child {
@@ -104,11 +106,14 @@ async fn first_message(lines: &mut mpsc::Receiver<Line>) -> Option<Result<Ready,
             Line::TooLong => return Some(Err(too_long())),
         };
         return Some(match Said::parse(&line) {
-            Ok(Said::Ready { protocol: PROTOCOL, concurrency, kinds }) => {
+            Ok(Said::Ready { protocol: PROTOCOL, concurrency, mut kinds, timeouts }) => {
+                // In one order, since many languages keep them in none.
+                kinds.sort_unstable();
+                kinds.dedup();
                 let fits = (1..=MAX_CONCURRENCY).contains(&concurrency);
                 let refused =
                     || format!("says that it runs {concurrency} jobs at once; 1 to {MAX_CONCURRENCY} can be");
-                fits.then_some(Ready { concurrency, kinds }).ok_or_else(refused)
+                fits.then_some(Ready { concurrency, kinds, timeouts }).ok_or_else(refused)
             }
             Ok(Said::Ready { protocol, .. }) => {
                 Err(format!("speaks protocol {protocol}, this version of windlass speaks {PROTOCOL}"))
