@@ -116,6 +116,7 @@ lint: lint-text ## formatting, clippy, no circles of imports, the tests of confo
 lint-text:
 	scripts/import-circles
 	scripts/behaviours
+	scripts/features
 	$(CARGO) fmt --all --check
 
 chaos-short: deps ## faults against real processes, a short slice of each on one of its stores; a fifth of the seeded bugs, by the seed (minutes)
