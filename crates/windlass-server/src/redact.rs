@@ -1,15 +1,15 @@
 //! Secrets in args do not leave the process: values are hidden by the names of their keys, and by the kind of the job.
 
+mod secrets;
+
+pub(crate) use secrets::Secrets;
+
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Parts of names that hide a value.
 const HIDDEN_KEYS: [&str; 9] = ["pass", "secret", "token", "key", "auth", "cookie", "ssn", "iban", "card"];
-/// Shorter texts are hidden where they stand, and not looked for elsewhere: they would be found everywhere.
-const SHORTEST_SECRET: usize = 4;
-/// How many values of one job are looked for in its errors and log.
-const MOST_SECRETS: usize = 200;
 
 /// Which values of args are hidden: those under a key whose name contains `pass`, `secret`, `token`, `key`, `auth`, `cookie`,
 /// `ssn`, `iban` or `card`, and what is configured. Section `[redact]` of the auth file.
@@ -107,46 +107,6 @@ pub(crate) fn hidden(characters: usize) -> String {
     format!("‹{characters} characters hidden›")
 }
 
-/// Values that were hidden, to hide them in texts too.
-#[derive(Default)]
-pub(crate) struct Secrets(Vec<String>);
-
-impl Secrets {
-    fn note(&mut self, value: &Value) {
-        match value {
-            Value::Array(items) => items.iter().for_each(|item| self.note(item)),
-            Value::Object(fields) => fields.values().for_each(|value| self.note(value)),
-            Value::String(text) => self.push(text.clone()),
-            Value::Number(number) => self.push(number.to_string()),
-            _ => {}
-        }
-    }
-
-    fn push(&mut self, text: String) {
-        if text.len() >= SHORTEST_SECRET && self.0.len() < MOST_SECRETS && !self.0.contains(&text) {
-            self.0.push(text);
-            // A secret that contains another goes first.
-            self.0.sort_by_key(|text| std::cmp::Reverse(text.len()));
-        }
-    }
-
-    /// Hides them in all texts of a value.
-    pub(crate) fn scrub(&self, value: &mut Value) {
-        match value {
-            Value::Array(items) => items.iter_mut().for_each(|item| self.scrub(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|value| self.scrub(value)),
-            Value::String(text) => {
-                for secret in &self.0 {
-                    if text.contains(secret.as_str()) {
-                        *text = text.replace(secret.as_str(), &hidden(secret.chars().count()));
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,15 +160,5 @@ mod tests {
             assert_eq!(redaction.would_tell(kind, &wanted), tells, "{kind:?} {wanted}");
         }
         assert!(!Redaction::default().would_tell(None, &json!({"user": 7})));
-    }
-
-    #[test]
-    fn hidden_values_are_hidden_in_errors_too() {
-        let mut secrets = Secrets::default();
-        let mut args = json!({"token": {"a": "hunter2", "b": "hunter2-long", "c": "x"}});
-        Redaction::default().hide("k", &mut args, &mut secrets);
-        let mut errors = json!([{"error": "401 for hunter2-long, then hunter2 at x"}]);
-        secrets.scrub(&mut errors);
-        assert_eq!(errors[0]["error"], "401 for ‹12 characters hidden›, then ‹7 characters hidden› at x");
     }
 }

@@ -57,6 +57,28 @@ async fn secrets_leave_by_no_way_but_reveal() {
     }
 }
 
+#[tokio::test]
+async fn of_many_hidden_values_none_leaves() {
+    let site = Site::in_memory();
+    let to: Vec<_> = (0..500).map(|n| format!("user-{n}@example.com")).collect();
+    let args = Args::of(&json!({ "to": to })).unwrap();
+    let job = NewJob::new("mail.send", args).with_queue("mail").with_max_attempts(1);
+    let id = site.client.enqueue(job).await.unwrap();
+    let fail = |_: RawJob, _: Context| async {
+        Outcome::Retry { after: None, error: "550 no such mailbox: user-450@example.com".into() }
+    };
+    let worker = Worker::builder(&site.client).queue("mail", 1).handle_kind("mail.send", fail);
+    let worker = worker.start().await.unwrap();
+    worker.until_idle().await.unwrap();
+    worker.shutdown().await;
+    for path in [&format!("/jobs/{id}"), "/jobs?state=discarded", "/events", "/failures"] {
+        let shown = site.get(path).await;
+        assert!(shown.status == 200 && shown.text.contains("no such mailbox"), "{path}: {}", shown.text);
+        assert!(!shown.text.contains("user-450"), "{path}: {}", shown.text);
+    }
+    assert!(found(&site, Role::Viewer, "state=discarded&error=user-450").await.is_empty());
+}
+
 /// Ids that a list has for somebody of this role.
 async fn found(site: &Site, role: Role, query: &str) -> Vec<Value> {
     let page = site.ask(role, "GET", &format!("/jobs?{query}"), Value::Null).await.is(200);
