@@ -152,6 +152,16 @@ fn the_auth_file_is_read_anew_when_it_changes() {
     fs::write(&file, line("stays", &stays)).unwrap();
     eventually("the token is taken away", || status(&goes) == "401");
     assert_eq!(status(&stays), "200");
+    // Of a file that others may read nothing is taken, until it is done as the log says.
+    let new = home.path().join("new.toml");
+    fs::write(&new, line("goes", &goes)).unwrap();
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::rename(&new, &file).unwrap();
+    assert!(log.any(|line| line.unwrap().contains("run `chmod 600` on it")));
+    assert_eq!(status(&stays), "200");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    eventually("the file is taken", || status(&stays) == "401");
+    assert_eq!(status(&goes), "200");
 }
 
 #[test]

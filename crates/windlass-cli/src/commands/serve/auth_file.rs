@@ -5,7 +5,7 @@ use std::{
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -16,8 +16,8 @@ use windlass_server::{AuthFile, Server};
 /// How often it is looked whether it changed.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// By what it is seen that a file changed; `None` while there is none.
-type Stamp = Option<(SystemTime, u64, u64)>;
+/// By what it is seen that a file changed, also who may read it: when that was, its size, and which file it is. `None` while there is none.
+type Stamp = Option<(i64, i64, u64, u64)>;
 
 pub(super) struct Watched {
     path: PathBuf,
@@ -59,5 +59,5 @@ impl Watched {
 
 fn stamp(path: &Path) -> Stamp {
     let metadata = fs::metadata(path).ok()?;
-    Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))
+    Some((metadata.ctime(), metadata.ctime_nsec(), metadata.len(), metadata.ino()))
 }
