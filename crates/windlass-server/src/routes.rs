@@ -13,9 +13,10 @@ use axum::{
 };
 use std::sync::Arc;
 
-/// The largest body, but that of an enqueue.
+/// The largest body, but that of an enqueue, and that of a login, which is read of everybody.
 const BODY: usize = 1 << 20;
 const ENQUEUE_BODY: usize = 16 << 20;
+const LOGIN_BODY: usize = 4 << 10;
 
 /// A call of the API.
 pub(crate) struct Route {
@@ -139,16 +140,17 @@ fn post<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, name: &'static 
 }
 
 fn who() -> Vec<Route> {
+    let login = Route::new(Method::POST, "/session", "session.begin", Does::Session, session::login)
+        .open()
+        .takes("Login")
+        .status(204)
+        .about("A cookie for a token");
     vec![
         get("/session", "session.show", session::show)
             .open()
             .gives("Session")
             .about("Who asks, and what they may do"),
-        Route::new(Method::POST, "/session", "session.begin", Does::Session, session::login)
-            .open()
-            .takes("Login")
-            .status(204)
-            .about("A cookie for a token"),
+        Route { body_limit: LOGIN_BODY, ..login },
         Route::new(Method::DELETE, "/session", "session.end", Does::Session, session::logout)
             .open()
             .status(204)

@@ -34,6 +34,14 @@ async fn listen(router: &Router, header: (&str, &str)) -> Body {
     response.into_body()
 }
 
+/// It is read of everybody, on as many connections as there are.
+#[tokio::test]
+async fn a_login_is_short() {
+    let site = Site::in_memory();
+    let long = json!({ "token": "x".repeat(5_000) });
+    site.send("POST", "/session", &[OURS], long).await.refused(413, "too_large");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stream_ends_with_its_session() {
     let site = Site::in_memory();
