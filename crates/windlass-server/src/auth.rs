@@ -1,6 +1,7 @@
 //! Who asks, and whether they may.
 
 mod access;
+mod cookie;
 mod file;
 mod identity;
 mod origin;
@@ -13,8 +14,7 @@ pub use file::AuthFile;
 pub use identity::{Identity, Role};
 pub use token::NewToken;
 
-pub(crate) use access::{Auth, set_cookie};
+pub(crate) use access::Auth;
 pub(crate) use identity::Via;
 pub(crate) use origin::{check_read, check_write};
-pub(crate) use sessions::IDLE;
 pub(crate) use token::{Hash, hex, random};

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 const SCHEMAS: &str = include_str!("openapi/schemas.json");
 const PARAMETERS: &str = include_str!("openapi/parameters.json");
 
-/// The document of these routes.
-pub(crate) fn document(routes: &[Route]) -> Value {
+/// The document of these routes; `cookie` is the name of that of a session.
+pub(crate) fn document(routes: &[Route], cookie: &str) -> Value {
     let schemas: Value = parsed(SCHEMAS);
     let parameters: Value = parsed(PARAMETERS);
     let mut paths = Map::new();
@@ -30,7 +30,7 @@ pub(crate) fn document(routes: &[Route]) -> Value {
             "schemas": schemas,
             "securitySchemes": {
                 "bearer": { "type": "http", "scheme": "bearer" },
-                "session": { "type": "apiKey", "in": "cookie", "name": "windlass_session" },
+                "session": { "type": "apiKey", "in": "cookie", "name": cookie },
             },
         },
     })

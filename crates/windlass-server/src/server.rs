@@ -115,8 +115,10 @@ impl Builder {
         let Self { client, access, redaction, read_only, port, trace_url } = self;
         let stop = CancellationToken::new();
         let audit = Arc::new(Audit::new(client.clone(), read_only));
+        let auth = Auth::new(access, port);
         Server(Arc::new(App {
-            auth: Auth::new(access, port),
+            openapi: document(&routes(), auth.cookie().name()).to_string(),
+            auth,
             redaction: redaction.map(Arc::new),
             audit: Arc::clone(&audit),
             counts: Counts::default(),
@@ -130,7 +132,6 @@ impl Builder {
             enqueued: Enqueued::default(),
             read_only,
             trace_url,
-            openapi: document(&routes()).to_string(),
             client,
             stop,
             store: OnceCell::new(),

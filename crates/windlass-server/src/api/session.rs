@@ -1,10 +1,5 @@
 use super::{Answer, Shared};
-use crate::{
-    TraceUrl,
-    auth::{IDLE, set_cookie},
-    extract::Body,
-    problem::Problem,
-};
+use crate::{TraceUrl, extract::Body, problem::Problem};
 use axum::{
     Json,
     extract::State,
@@ -42,14 +37,14 @@ pub(crate) async fn login(State(app): Shared, mut parts: Parts, body: Body) -> R
     let (identity, cookie) = app.auth.login(&parts, &token)?;
     tracing::info!(target: "windlass::audit", actor = identity.actor(), role = %identity.role(), "a session began");
     let (base, secure) = app.base(&mut parts).await;
-    no_content(&set_cookie(Some(&cookie), &base, secure, IDLE))
+    no_content(&app.auth.cookie().set(Some(&cookie), &base, secure))
 }
 
 /// The end of a session.
 pub(crate) async fn logout(State(app): Shared, mut parts: Parts) -> Result<Response, Problem> {
     app.auth.logout(&parts.headers);
     let (base, secure) = app.base(&mut parts).await;
-    no_content(&set_cookie(None, &base, secure, IDLE))
+    no_content(&app.auth.cookie().set(None, &base, secure))
 }
 
 fn no_content(cookie: &str) -> Result<Response, Problem> {

@@ -1,4 +1,5 @@
 use super::{
+    cookie::Cookie,
     file::AuthFile,
     identity::{Identity, Role, Via},
     origin::{is_forwarded, is_host_of, is_loopback_host},
@@ -22,8 +23,6 @@ use windlass::{Error, ErrorKind, Result};
 
 /// How long the key of the start is good, once.
 const KEY_LIFE: Duration = Duration::from_secs(600);
-/// The cookie of a session.
-const COOKIE: &str = "windlass_session";
 /// Longer headers of a proxy name nobody.
 const LONGEST_ACTOR: usize = 200;
 
@@ -81,6 +80,7 @@ pub(crate) struct Auth {
     key: Mutex<Option<(Hash, Instant)>>,
     /// Where the server listens, if it is known.
     port: Option<u16>,
+    cookie: Cookie,
 }
 
 impl Auth {
@@ -91,7 +91,8 @@ impl Auth {
             Kind::Loopback | Kind::Program(_) => None,
         };
         let (file, changes) = (RwLock::new(file), watch::Sender::new(0));
-        Self { access, file, changes, sessions, throttle, key: Mutex::new(None), port }
+        let (key, cookie) = (Mutex::new(None), Cookie::of_port(port));
+        Self { access, file, changes, sessions, throttle, key, port, cookie }
     }
 
     /// Who may do what, where a file says so.
@@ -168,7 +169,8 @@ impl Auth {
                 return known.map(Some).ok_or_else(|| self.failed(parts));
             }
         }
-        if let Some(identity) = cookie(&parts.headers).and_then(|cookie| self.sessions.find(cookie)) {
+        if let Some(identity) = self.cookie.find(&parts.headers).and_then(|cookie| self.sessions.find(cookie))
+        {
             return Ok(Some(identity));
         }
         match &self.access.0 {
@@ -231,9 +233,14 @@ impl Auth {
 
     /// Ends the session of a request.
     pub(crate) fn logout(&self, headers: &HeaderMap) {
-        if let Some(cookie) = cookie(headers) {
+        if let Some(cookie) = self.cookie.find(headers) {
             self.sessions.end(cookie);
         }
+    }
+
+    /// The cookie of its sessions.
+    pub(crate) fn cookie(&self) -> &Cookie {
+        &self.cookie
     }
 
     /// Whether people log in here with a token.
@@ -296,13 +303,6 @@ impl Auth {
     }
 }
 
-/// The cookie as a header; without a value it is taken away.
-pub(crate) fn set_cookie(value: Option<&str>, path: &str, secure: bool, life: Duration) -> String {
-    let (value, life) = (value.unwrap_or_default(), value.map_or(0, |_| life.as_secs()));
-    let secure = if secure { "; Secure" } else { "" };
-    format!("{COOKIE}={value}; Path={path}; Max-Age={life}; HttpOnly; SameSite=Strict{secure}")
-}
-
 fn wrong_host(expected: &str) -> Problem {
     let detail = format!("the Host header names another server; expected {expected}");
     Problem::new(StatusCode::MISDIRECTED_REQUEST, "wrong_host", detail)
@@ -315,10 +315,4 @@ fn peer(parts: &Parts) -> Option<IpAddr> {
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
-}
-
-fn cookie(headers: &HeaderMap) -> Option<&str> {
-    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = all.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find_map(|(name, value)| (name == COOKIE).then_some(value))
 }

@@ -10,7 +10,7 @@ pub(super) struct Fits(Value);
 
 impl Fits {
     pub(super) fn new() -> Self {
-        let mut document = document(&routes());
+        let mut document = document(&routes(), "windlass_session");
         strict(&mut document);
         Self(document)
     }

@@ -148,6 +148,29 @@ async fn a_trusted_proxy_ends_tls_for_those_with_tokens() {
     let access = Access::file(AuthFile::parse(&file).unwrap());
     let router = Server::builder(testing::client()).access(access).build().router();
     let login = |token: String, headers: Vec<(&'static str, &'static str)>| {
+/// Browsers send both cookies to both, whatever the ports.
+#[tokio::test]
+async fn a_session_at_another_port_of_this_machine_ends_none_here() {
+    let (mut jar, mut routers) = (Vec::new(), Vec::new());
+    for port in [7411, 7412] {
+        let server = Server::builder(testing::client()).port(port).build();
+        let body = json!({ "token": server.start_key().unwrap().unwrap() }).to_string();
+        let host = format!("localhost:{port}");
+        let headers = [("host", host.as_str()), OURS, JSON];
+        let set = cookie(&exchange(&server.router(), "POST", "/api/v1/session", &headers, body).await);
+        let name = set.split('=').next().unwrap().to_owned();
+        jar.retain(|kept: &(String, String)| kept.0 != name);
+        jar.push((name, set));
+        routers.push((server.router(), host));
+    }
+    let all = jar.iter().map(|(_, cookie)| cookie.as_str()).collect::<Vec<_>>().join("; ");
+    for (router, host) in &routers {
+        let headers = [("host", host.as_str()), ("cookie", all.as_str())];
+        let shown = exchange(router, "GET", "/api/v1/session", &headers, "").await.is(200);
+        assert_eq!(shown["role"], "admin", "{host}");
+    }
+}
+
         let router = router.clone();
         async move {
             let headers: Vec<_> = [OURS, JSON].into_iter().chain(headers).collect();
