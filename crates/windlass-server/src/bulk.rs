@@ -72,6 +72,7 @@ pub(crate) struct Shown {
     pub(crate) count: u64,
     pub(crate) exact: bool,
     pub(crate) expires_at: Timestamp,
+    /// Who previewed it; from then on who confirmed it.
     pub(crate) actor: String,
     pub(crate) done: u64,
     pub(crate) asked: u64,
@@ -145,8 +146,8 @@ impl Bulk {
         Ok(shown)
     }
 
-    /// Does what was previewed, in the background.
-    pub(crate) fn confirm(&self, id: &str, count: u64) -> Result<Shown, Problem> {
+    /// Does what was previewed, in the background, as whoever confirms it.
+    pub(crate) fn confirm(&self, id: &str, count: u64, actor: &str) -> Result<Shown, Problem> {
         let kept = self.lock();
         let (batch, running) = (kept.find(id).ok_or_else(|| unknown(id))?, kept.running());
         let mut shown = batch.shown();
@@ -165,6 +166,7 @@ impl Bulk {
             return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many", detail).retry_after(5));
         }
         shown.state = State::Running;
+        actor.clone_into(&mut shown.actor);
         let (answer, ids) = (shown.clone(), batch.take_ids());
         drop(shown);
         let (client, audit) = (self.client.clone(), Arc::clone(&self.audit));

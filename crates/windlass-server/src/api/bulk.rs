@@ -136,9 +136,14 @@ pub(crate) async fn show(State(app): Shared, Name(id): Name) -> Answer {
 }
 
 /// Begins what was previewed.
-pub(crate) async fn confirm(State(app): Shared, Name(id): Name, body: Body) -> Noted {
+pub(crate) async fn confirm(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Name(id): Name,
+    body: Body,
+) -> Noted {
     let Confirm { count } = body.read()?;
-    let shown = app.bulk.confirm(&id, count)?;
+    let shown = app.bulk.confirm(&id, count, identity.actor())?;
     let note = Note { filter: Some(shown.noted()), count: Some(count), reason: None };
     Ok((StatusCode::ACCEPTED, Extension(note), Json(json!(shown))))
 }

@@ -255,6 +255,21 @@ async fn an_edit_that_makes_no_sense_is_refused_before_it_is_previewed() {
         (json!({ "action": "edit", "filter": filter, "edit": { "args": {} } }), "invalid_option"),
         (
             json!({ "action": "edit", "filter": filter, "edit": { "now": true, "delay_ms": 5 } }),
+#[tokio::test]
+async fn who_confirms_is_who_does_it() {
+    let site = Site::in_memory();
+    site.enqueue("a", json!({})).await;
+    let preview = json!({"action": "cancel", "filter": {"kind": "a"}});
+    let shown = site.ask(Operator, "POST", "/bulk", preview).await.is(201);
+    assert_eq!(shown["actor"], "operator");
+    let id = shown["id"].as_str().unwrap();
+    let confirmed =
+        site.ask(Admin, "POST", &format!("/bulk/{id}/confirm"), json!({"count": 1})).await.is(202);
+    assert_eq!(confirmed["actor"], "admin");
+    assert_eq!(ended(&site, id).await["state"], "done");
+    assert_eq!(noted(&site, id).await, json!(["admin", "jobs.cancel", 1, "done", {"kind": "a"}]));
+}
+
             "invalid_option",
         ),
         (json!({ "action": "edit", "ids": ["1"], "edit": { "max_attempts": 0 } }), "invalid_option"),
