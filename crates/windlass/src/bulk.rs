@@ -4,7 +4,7 @@ mod verb;
 pub use touched::Touched;
 
 use crate::Client;
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, future::pending, pin::Pin, time::Duration};
 use tokio::time::{Instant, sleep_until};
 use verb::Verb;
 use windlass_core::{AuditEntry, Error, ErrorKind, JobEdit, JobFilter, JobId, Limits, Result};
@@ -32,6 +32,7 @@ pub struct Selection<'a> {
     per_second: Option<f64>,
     progress: Box<dyn FnMut(&Touched) + Send + 'a>,
     found: Found<'a>,
+    stop: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
 }
 
 impl<'a> Selection<'a> {
@@ -46,6 +47,7 @@ impl<'a> Selection<'a> {
             per_second: None,
             progress: Box::new(|_| {}),
             found: Box::new(|_| {}),
+            stop: Box::pin(pending()),
         }
     }
 
@@ -80,6 +82,12 @@ impl<'a> Selection<'a> {
     /// Is told how far it is.
     pub fn progress(mut self, told: impl FnMut(&Touched) + Send + 'a) -> Self {
         self.progress = Box::new(told);
+        self
+    }
+
+    /// Ends early when `stop` is over. The call to the store that is under way then is waited for, so that all it touched is told.
+    pub fn until(mut self, stop: impl Future<Output = ()> + Send + 'a) -> Self {
+        self.stop = Box::pin(stop);
         self
     }
 
@@ -156,9 +164,10 @@ impl Selection<'_> {
         let mut touched = Touched { dry_run: self.dry_run, ..Touched::default() };
         let ids = self.ids.take();
         let entry = self.entry(&verb, ids.as_deref());
-        let ended = match ids {
-            Some(ids) => self.run_ids(&verb, &ids, &mut touched).await,
-            None => self.run_filter(&verb, &mut touched).await,
+        let ended = match (self.is_stopped(Instant::now(), 0).await, ids) {
+            (true, _) => Ok(()),
+            (false, Some(ids)) => self.run_ids(&verb, &ids, &mut touched).await,
+            (false, None) => self.run_filter(&verb, &mut touched).await,
         };
         // What was done before an error is done.
         if !self.dry_run && (ended.is_ok() || touched.selected > 0) {
@@ -189,8 +198,8 @@ impl Selection<'_> {
         while let Some(some) = left.next() {
             let began = Instant::now();
             self.touch(verb, some, touched).await?;
-            if left.peek().is_some() {
-                self.rest(began, some.len()).await;
+            if left.peek().is_none() || self.is_stopped(began, some.len()).await {
+                break;
             }
         }
         Ok(())
@@ -219,7 +228,9 @@ impl Selection<'_> {
                 if self.filter.after.is_none() {
                     break;
                 }
-                self.rest(began, ids.len()).await;
+                if self.is_stopped(began, ids.len()).await {
+                    return Ok(());
+                }
             }
         }
         Ok(())
@@ -244,11 +255,20 @@ impl Selection<'_> {
         }
     }
 
-    /// Waits until so many jobs are no more a second than they may be.
-    async fn rest(&mut self, began: Instant, jobs: usize) {
-        let Some(pace) = self.per_second.filter(|_| jobs > 0 && !self.dry_run) else { return };
-        // A pace so slow that no time says it is one of years.
-        let pause = Duration::try_from_secs_f64(jobs as f64 / pace).map_or(YEARS, |pause| pause.min(YEARS));
-        sleep_until(began + pause).await;
+    /// Waits until so many jobs are no more a second than they may be; whether it is to end instead.
+    async fn is_stopped(&mut self, began: Instant, jobs: usize) -> bool {
+        let pace = self.per_second.filter(|_| jobs > 0 && !self.dry_run);
+        let rest = async {
+            let Some(pace) = pace else { return };
+            // A pace so slow that no time says it is one of years.
+            let pause =
+                Duration::try_from_secs_f64(jobs as f64 / pace).map_or(YEARS, |pause| pause.min(YEARS));
+            sleep_until(began + pause).await;
+        };
+        tokio::select! {
+            biased;
+            () = &mut self.stop => true,
+            () = rest => false,
+        }
     }
 }

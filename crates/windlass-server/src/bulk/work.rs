@@ -27,32 +27,34 @@ pub(super) async fn counted(
 
 /// Does it to the jobs that were counted, until it is done, stopped, or fails; and notes how many jobs it touched.
 pub(super) async fn run(client: &Client, audit: &Audit, batch: &Batch, ids: Vec<JobId>) {
-    let ended = tokio::select! {
-        done = touch(client, batch, ids) => Some(done),
-        () = batch.stop.cancelled() => None,
-    };
+    let ended = touch(client, batch, ids).await;
     let entry = over(&mut batch.shown(), ended);
     audit.store(entry).await;
 }
 
-async fn touch(client: &Client, batch: &Batch, all: Vec<JobId>) -> Result<()> {
+/// Whether it came to its end. What is under way at a stop is waited for: it is done, and counts.
+async fn touch(client: &Client, batch: &Batch, all: Vec<JobId>) -> Result<bool> {
     let action = batch.shown().action;
-    let counted = all.len();
+    let counted = all.len() as u64;
     let ids = match batch.state {
-        Some(state) if action == Action::Delete => still(client, all, state).await?,
+        Some(state) if action == Action::Delete => tokio::select! {
+            ids = still(client, all, state) => ids?,
+            () = batch.stop.cancelled() => return Ok(false),
+        },
         _ => all,
     };
-    let moved_on = (counted - ids.len()) as u64;
+    let moved_on = counted - ids.len() as u64;
     batch.shown().left = moved_on;
     let told = |touched: &Touched| {
         let mut shown = batch.shown();
         (shown.done, shown.asked, shown.left) = (touched.done, touched.asked, touched.left + moved_on);
     };
-    let mut selection = client.select_ids(ids).progress(told);
+    let mut selection = client.select_ids(ids).progress(told).until(batch.stop.cancelled());
     if let Some(rate) = batch.per_second {
         selection = selection.per_second(rate);
     }
-    act(selection, action, &batch.edit).await.map(drop)
+    let touched = act(selection, action, &batch.edit).await?;
+    Ok(touched.selected + moved_on == counted)
 }
 
 /// Those that are still in the state that was asked for. What is deleted is gone for good, and a job that was dead may have been retried
@@ -65,11 +67,11 @@ async fn still(client: &Client, ids: Vec<JobId>, state: JobState) -> Result<Vec<
 }
 
 /// Says how it ended, and gives the entry of the audit log.
-fn over(shown: &mut Shown, ended: Option<Result<()>>) -> AuditEntry {
+fn over(shown: &mut Shown, ended: Result<bool>) -> AuditEntry {
     let (state, outcome) = match ended {
-        None => (State::Stopped, "stopped"),
-        Some(Ok(_)) => (State::Done, "done"),
-        Some(Err(error)) => {
+        Ok(false) => (State::Stopped, "stopped"),
+        Ok(true) => (State::Done, "done"),
+        Err(error) => {
             tracing::warn!(id = shown.id, %error, "a bulk action failed");
             let code = error.code();
             shown.error = Some(Problem::from(error).detail());

@@ -1,8 +1,10 @@
 use super::site::Site;
 use crate::Role::{Admin, Operator, Viewer};
 use serde_json::{Value, json};
-use std::time::Duration;
-use windlass::JobState;
+use std::{sync::Arc, time::Duration};
+use tokio::sync::Notify;
+use windlass::{Client, DeleteReply, JobId, JobState, testing};
+use windlass_core::{Store, wrap_store};
 
 /// Asks until it has left the state of running.
 async fn ended(site: &Site, id: &str) -> Value {
@@ -177,6 +179,47 @@ async fn one_that_is_stopped_touches_no_more() {
         .refused(409, "conflict");
 }
 
+/// A store whose answer to a deletion waits until it is let go.
+struct Held {
+    store: Arc<dyn Store>,
+    deleted: Arc<Notify>,
+    go: Arc<Notify>,
+}
+
+wrap_store! {
+    impl JobStore for Held, through store:
+    [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
+     settings configure retention set_retention cancel retry edit pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history status events wakeup close]
+
+    async fn delete(&self, ids: &[JobId]) -> windlass_core::Result<Vec<DeleteReply>> {
+        let replies = self.store.delete(ids).await;
+        self.deleted.notify_one();
+        self.go.notified().await;
+        replies
+    }
+}
+
+#[tokio::test]
+async fn a_stop_counts_what_was_under_way() {
+    let (deleted, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let store = Arc::clone(testing::client().store());
+    let held = Held { store, deleted: Arc::clone(&deleted), go: Arc::clone(&go) };
+    let site = Site::of(Client::from_store(Arc::new(held)), |builder| builder);
+    for n in 0..1_200 {
+        site.enqueue("a", json!(n)).await;
+    }
+    let preview = json!({"action": "delete", "filter": {"kind": "a"}});
+    let id = site.ask(Operator, "POST", "/bulk", preview).await.is(201)["id"].as_str().unwrap().to_owned();
+    site.ask(Operator, "POST", &format!("/bulk/{id}/confirm"), json!({"count": 1_200})).await.is(202);
+    deleted.notified().await;
+    site.ask(Operator, "DELETE", &format!("/bulk/{id}"), Value::Null).await.is(200);
+    go.notify_one();
+    let shown = ended(&site, &id).await;
+    assert_eq!((&shown["state"], &shown["done"]), (&json!("stopped"), &json!(500)), "{shown}");
+    assert_eq!(noted(&site, &id).await, json!(["operator", "jobs.delete", 500, "stopped", {"kind": "a"}]));
+    assert_eq!(site.client.queues().await.unwrap()[0].available, 700);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_pace_is_kept_from_the_first_job_on() {
     let site = Site::in_memory();
@@ -210,6 +253,21 @@ async fn previews_that_nobody_confirms_keep_nobody_out() {
     let last = format!("/bulk/{}/confirm", ids[149]);
     site.ask(Operator, "POST", &last, json!({"count": 1})).await.is(202);
     assert_eq!(ended(&site, &ids[149]).await["done"], 1);
+}
+
+#[tokio::test]
+async fn who_confirms_is_who_does_it() {
+    let site = Site::in_memory();
+    site.enqueue("a", json!({})).await;
+    let preview = json!({"action": "cancel", "filter": {"kind": "a"}});
+    let shown = site.ask(Operator, "POST", "/bulk", preview).await.is(201);
+    assert_eq!(shown["actor"], "operator");
+    let id = shown["id"].as_str().unwrap();
+    let confirmed =
+        site.ask(Admin, "POST", &format!("/bulk/{id}/confirm"), json!({"count": 1})).await.is(202);
+    assert_eq!(confirmed["actor"], "admin");
+    assert_eq!(ended(&site, id).await["state"], "done");
+    assert_eq!(noted(&site, id).await, json!(["admin", "jobs.cancel", 1, "done", {"kind": "a"}]));
 }
 
 #[tokio::test]
@@ -255,21 +313,6 @@ async fn an_edit_that_makes_no_sense_is_refused_before_it_is_previewed() {
         (json!({ "action": "edit", "filter": filter, "edit": { "args": {} } }), "invalid_option"),
         (
             json!({ "action": "edit", "filter": filter, "edit": { "now": true, "delay_ms": 5 } }),
-#[tokio::test]
-async fn who_confirms_is_who_does_it() {
-    let site = Site::in_memory();
-    site.enqueue("a", json!({})).await;
-    let preview = json!({"action": "cancel", "filter": {"kind": "a"}});
-    let shown = site.ask(Operator, "POST", "/bulk", preview).await.is(201);
-    assert_eq!(shown["actor"], "operator");
-    let id = shown["id"].as_str().unwrap();
-    let confirmed =
-        site.ask(Admin, "POST", &format!("/bulk/{id}/confirm"), json!({"count": 1})).await.is(202);
-    assert_eq!(confirmed["actor"], "admin");
-    assert_eq!(ended(&site, id).await["state"], "done");
-    assert_eq!(noted(&site, id).await, json!(["admin", "jobs.cancel", 1, "done", {"kind": "a"}]));
-}
-
             "invalid_option",
         ),
         (json!({ "action": "edit", "ids": ["1"], "edit": { "max_attempts": 0 } }), "invalid_option"),

@@ -46,3 +46,21 @@ async fn a_job_that_begins_while_it_is_cancelled_counts_once() {
         .unwrap();
     assert_eq!((touched.selected, touched.done, touched.asked, touched.left), (10, 0, 10, 0));
 }
+
+#[tokio::test]
+async fn one_that_is_stopped_tells_all_that_it_touched() {
+    let client = windlass::testing::client();
+    let job = || NewJob::new("work", Args::parse("{}").unwrap());
+    let ids = client.enqueue_many((0..3_000).map(|_| job())).await.unwrap();
+    let by_filter = || client.select(JobFilter { kind: Some("work".into()), ..JobFilter::default() });
+    let by_ids = || client.select_ids(ids[2_000..].to_vec());
+    for (nth, selection) in [by_filter(), by_ids()].into_iter().enumerate() {
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let mut stop = Some(stop);
+        let first_call = move |_: &windlass::Touched| drop(stop.take());
+        let selection = selection.progress(first_call).until(async { stopped.await.unwrap_or(()) });
+        assert_eq!(selection.cancel().await.unwrap().done, 500, "{nth}");
+    }
+    assert_eq!(by_filter().until(async {}).cancel().await.unwrap().selected, 0);
+    assert_eq!(client.queues().await.unwrap()[0].available, 2_000);
+}
