@@ -11,7 +11,7 @@ use std::{
 };
 use tokio::time::Instant;
 use windlass::{
-    Client, EventType, HistoryRequest, JobState, QueueStats, Result, ScheduleFilter, StoreStatus,
+    Client, Count, EventType, HistoryRequest, JobState, QueueStats, Result, ScheduleFilter, StoreStatus,
     WorkerRecord,
 };
 
@@ -21,7 +21,7 @@ const OLD: SignedDuration = SignedDuration::from_mins(5);
 const LATELY: Duration = Duration::from_secs(3600);
 /// What changes slowly is asked so rarely.
 const SLOW: Duration = Duration::from_secs(10);
-/// The most queues that are listed, and the most that are said to need a look.
+/// The most queues that are listed, and the most that are said to need a look, of each sort.
 const MOST_QUEUES: usize = 200;
 const MOST_NEEDS: usize = 100;
 
@@ -137,27 +137,44 @@ async fn slow_needs(client: &Client) -> Result<Vec<Value>> {
     for (outcome, what) in [(EventType::Discarded, "discarded"), (EventType::Rescued, "worker_died")] {
         let mut request = HistoryRequest::last(LATELY);
         request.outcome = Some(outcome);
-        let history = client.history(&request).await?;
-        // Of each queue how many, and the minute of the first.
-        let mut queues: BTreeMap<Option<&str>, (u64, Timestamp)> = BTreeMap::new();
-        for count in &history.counts {
-            let (sum, since) = queues.entry(count.queue.as_deref()).or_insert((0, count.at));
-            (*sum, *since) = (*sum + count.count, count.at.min(*since));
-        }
-        let need =
-            |(queue, (count, since))| json!({ "what": what, "queue": queue, "count": count, "since": since });
-        needs.extend(queues.into_iter().map(need));
+        needs.extend(counted_needs(what, &client.history(&request).await?.counts));
     }
     let filter = ScheduleFilter { limit: ScheduleFilter::MOST, ..ScheduleFilter::default() };
     let schedules = client.store().schedules(&filter).await?;
-    let wrong = schedules.iter().filter(|schedule| schedule.error.is_some());
+    let wrong = schedules.iter().filter(|schedule| schedule.error.is_some()).take(MOST_NEEDS);
     needs.extend(wrong.map(|schedule| json!({ "what": "schedule_error", "schedule": schedule.name })));
     Ok(needs)
+}
+
+/// Of the queues with the most counts how many, and the minute of the first.
+fn counted_needs(what: &str, counts: &[Count]) -> Vec<Value> {
+    let mut queues: BTreeMap<Option<&str>, (u64, Timestamp)> = BTreeMap::new();
+    for count in counts {
+        let (sum, since) = queues.entry(count.queue.as_deref()).or_insert((0, count.at));
+        (*sum, *since) = (*sum + count.count, count.at.min(*since));
+    }
+    let mut queues: Vec<_> = queues.into_iter().collect();
+    queues.sort_by_key(|(_, (count, _))| Reverse(*count));
+    queues.truncate(MOST_NEEDS);
+    let need =
+        |(queue, (count, since))| json!({ "what": what, "queue": queue, "count": count, "since": since });
+    queues.into_iter().map(need).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_ten_thousand_queues_those_with_the_most_failures_need_a_look() {
+        let at = |minute| Timestamp::from_second(minute * 60).unwrap();
+        let count = |n: i64| Count::new(at(n % 60), format!("q{n:05}"), "k".into(), EventType::Discarded, 1);
+        let mut counts: Vec<_> = (0..10_000).map(count).collect();
+        counts.extend((5..9).map(|n| Count::new(at(n), "worst".into(), "k".into(), EventType::Discarded, 2)));
+        let needs = counted_needs("discarded", &counts);
+        assert_eq!(needs.len(), MOST_NEEDS);
+        assert_eq!(needs[0], json!({ "what": "discarded", "queue": "worst", "count": 8, "since": at(5) }));
+    }
 
     #[test]
     fn jobs_that_no_worker_knows_need_a_look_when_they_wait_long() {
