@@ -150,11 +150,12 @@ pub(crate) async fn enqueue(State(app): Shared, headers: HeaderMap, body: Body) 
         None => (app.client.enqueue_many(jobs).await?, false),
         Some(key) => {
             let key = key.to_str().map_err(|_| Problem::invalid("Idempotency-Key must be visible ASCII"))?;
+            let under_way = app.enqueued.begin(key, &body);
             let once = app.client.enqueue_many_once(key, jobs).await?;
             match once.repeated {
-                true if app.enqueued.is_of_another(key, &body) => return Err(reused()),
+                true if under_way.is_of_another() => return Err(reused()),
                 true => {}
-                false => app.enqueued.note(key, &body),
+                false => under_way.note(),
             }
             (once.ids, once.repeated)
         }

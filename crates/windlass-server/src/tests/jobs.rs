@@ -1,7 +1,10 @@
 use super::site::Site;
 use crate::Role::{Admin, Operator};
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
+use tokio::sync::Notify;
+use windlass::{Client, NewJob, testing};
+use windlass_core::{EnqueuedOnce, Store, wrap_store};
 
 #[tokio::test]
 async fn jobs_are_enqueued_listed_changed_and_removed() {
@@ -96,6 +99,51 @@ async fn an_idempotency_key_enqueues_once() {
         assert_eq!(restarted.send("POST", "/jobs", &headers, other).await.is(201), first.body);
         assert_eq!(site.get("/jobs").await.is(200)["items"].as_array().unwrap().len(), 1);
     }
+}
+
+/// A store whose first answer under a key waits until it is let go.
+struct Late {
+    store: Arc<dyn Store>,
+    stored: Arc<Notify>,
+    go: Arc<Notify>,
+}
+
+wrap_store! {
+    impl JobStore for Late, through store:
+    [capabilities migrate enqueue enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
+     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history status events wakeup close]
+
+    async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> windlass_core::Result<EnqueuedOnce> {
+        let once = self.store.enqueue_once(key, jobs).await?;
+        if !once.repeated {
+            self.stored.notify_one();
+            self.go.notified().await;
+        }
+        Ok(once)
+    }
+}
+
+#[tokio::test]
+async fn an_idempotency_key_is_of_one_body_also_while_the_first_call_is_under_way() {
+    let (stored, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let store = Arc::clone(testing::client().store());
+    let late = Late { store, stored: Arc::clone(&stored), go: Arc::clone(&go) };
+    let site = Site::of(Client::from_store(Arc::new(late)), |builder| builder);
+    let bearer = format!("Bearer {}", site.token(Operator));
+    let headers = [("authorization", bearer.as_str()), ("idempotency-key", "order/42")];
+    let send = |kind: &str| site.send("POST", "/jobs", &headers, json!({"jobs": [{ "kind": kind }]}));
+    let meanwhile = async {
+        stored.notified().await;
+        let answers = (send("bill").await, send("ship").await);
+        go.notify_one();
+        answers
+    };
+    let (first, (other, again)) = tokio::join!(send("ship"), meanwhile);
+    other.refused(422, "idempotency_key_reused");
+    assert_eq!(
+        (first.is(201), site.get("/jobs").await.is(200)["items"].as_array().unwrap().len()),
+        (again.is(201), 1)
+    );
 }
 
 #[tokio::test]
