@@ -1,6 +1,6 @@
 use crate::{failure::Outcome, globals::Globals};
 use serde_json::json;
-use windlass_server::{NewToken, Role};
+use windlass_server::{AuthFile, NewToken, Role};
 
 /// Whom to make a token for. It is printed once; the auth file gets the lines with its hash.
 #[derive(clap::Args)]
@@ -16,12 +16,13 @@ impl Token {
     pub(crate) fn run(&self, globals: &Globals) -> Outcome {
         let NewToken { text, sha256 } = NewToken::generate()?;
         let (name, role) = (&self.name, self.role.as_str());
+        // A JSON string is one of TOML, too.
+        let quoted = json!(name);
+        let lines = format!("[[token]]\nname = {quoted}\nrole = \"{role}\"\nsha256 = \"{sha256}\"\n");
+        AuthFile::parse(&lines)?; // no server takes every name
         globals.print(&json!({ "name": name, "role": role, "token": text, "sha256": sha256 }), || {
-            // A JSON string is one of TOML, too.
-            let name = json!(name);
             format!(
-                "the token, which is not shown again:\n\n{text}\n\nfor the file of `windlass serve --auth`:\n\n\
-                 [[token]]\nname = {name}\nrole = \"{role}\"\nsha256 = \"{sha256}\"\n"
+                "the token, which is not shown again:\n\n{text}\n\nfor the file of `windlass serve --auth`:\n\n{lines}"
             )
         })
     }

@@ -174,5 +174,6 @@ fn what_others_reach_needs_to_know_who_they_are() {
     home.run(&["serve", "--auth", "missing.toml"]).refused(2, &["missing.toml"]);
     home.run(&["serve", "--listen", "127.0.0.1:0", "--base-path", "jobs"]).refused(2, &["base path"]);
     home.run(&["token", "a", "--role", "root"]).refused(2, &["unknown role"]);
+    home.run(&["token", ""]).refused(2, &["the name of a token must be 1 to 200 bytes"]);
     Home::bare().run(&["serve"]).refused(3, &["does not exist"]);
 }

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use jiff::Timestamp;
 use serde::Deserialize;
 use std::{collections::BTreeMap, fmt, net::IpAddr, path::Path, sync::Arc};
-use windlass::{Error, ErrorKind, Result};
+use windlass::{AuditEntry, Error, ErrorKind, Result};
 
 /// Who may do what, from a TOML file: tokens by their hashes, proxies that are trusted, what is hidden.
 ///
@@ -169,6 +169,7 @@ impl Proxy {
 impl SaidToken {
     fn token(self) -> Result<Token> {
         let Self { name, sha256, role, expires } = self;
+        check_name(&name)?;
         let hash = Hash::parse(&sha256).ok_or_else(|| {
             refused(format!(
                 "sha256 of token {name:?} must be 64 hexadecimal digits; `windlass token` prints them"
@@ -182,6 +183,15 @@ impl SaidToken {
         let expires = expires.map(time).transpose()?;
         Ok(Token { name, hash, role, expires })
     }
+}
+
+/// The name of a token is that of its owner in the audit log, which keeps none that is empty, and cuts a longer one.
+fn check_name(name: &str) -> Result<()> {
+    if (1..=AuditEntry::MAX_NAME_BYTES).contains(&name.len()) && !name.contains(char::is_control) {
+        return Ok(());
+    }
+    let most = AuditEntry::MAX_NAME_BYTES;
+    Err(refused(format!("the name of a token must be 1 to {most} bytes without control characters")))
 }
 
 /// Without the hash.
@@ -276,6 +286,7 @@ mod tests {
             ("", "no [[token]]"),
             ("[[token]]\nname='a'\nrole='root'\nsha256=''", "root"),
             ("[[token]]\nname='a'\nrole='admin'\nsha256='12'", "64 hexadecimal"),
+            ("[[token]]\nname=''\nrole='admin'\nsha256='12'", "name of a token must be"),
             ("tokens=[]", "tokens"),
             ("[proxy]\ntrusted=['10.0.0.0/99']\nheader='x'", "10.0.0.0/99"),
             ("[proxy]\ntrusted=[]\nheader='x'", "needs addresses"),
