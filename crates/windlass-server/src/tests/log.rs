@@ -15,8 +15,8 @@ use windlass::{Client, Error, ErrorKind, Settings, StoreStatus, testing};
 use windlass_core::{Store, wrap_store};
 
 /// A store that fails: its settings by a defect, its state because it is out of reach.
-struct Failing {
-    store: Arc<dyn Store>,
+pub(super) struct Failing {
+    pub(super) store: Arc<dyn Store>,
 }
 
 wrap_store! {

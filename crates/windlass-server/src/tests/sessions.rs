@@ -1,10 +1,13 @@
-use super::site::{Answer, Site, exchange};
+use super::{
+    log::Failing,
+    site::{Answer, Site, exchange},
+};
 use crate::{Access, AuthFile, NewToken, Role, Server};
 use axum::{Router, body::Body, extract::ConnectInfo, http::Request};
 use serde_json::{Value, json};
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 use tower::ServiceExt;
-use windlass::testing;
+use windlass::{Client, testing};
 
 const OURS: (&str, &str) = ("sec-fetch-site", "same-origin");
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -67,6 +70,14 @@ async fn a_token_is_changed_for_a_cookie() {
     site.send("POST", "/session", &[("sec-fetch-site", "cross-site")], foreign)
         .await
         .refused(403, "foreign_origin");
+}
+
+#[tokio::test]
+async fn who_asks_is_known_while_the_store_is_away() {
+    let store = Arc::clone(testing::client().store());
+    let site = Site::of(Client::from_store(Arc::new(Failing { store })), |builder| builder);
+    let shown = site.ask(Role::Operator, "GET", "/session", Value::Null).await.is(200);
+    assert_eq!((&shown["actor"], &shown["store"]), (&json!("operator"), &Value::Null));
 }
 
 #[tokio::test]
@@ -137,17 +148,6 @@ async fn the_key_of_the_start_is_good_once_and_not_for_long() {
     login(key).await.refused(401, "unauthenticated");
 }
 
-/// A proxy that knows nobody: there are tokens, and it says how it was reached and from where.
-#[tokio::test]
-async fn a_trusted_proxy_ends_tls_for_those_with_tokens() {
-    let token = NewToken::generate().unwrap();
-    let file = format!(
-        "[[token]]\nname='t'\nrole='viewer'\nsha256='{}'\n[proxy]\ntrusted=['127.0.0.1/32']\n",
-        token.sha256
-    );
-    let access = Access::file(AuthFile::parse(&file).unwrap());
-    let router = Server::builder(testing::client()).access(access).build().router();
-    let login = |token: String, headers: Vec<(&'static str, &'static str)>| {
 /// Browsers send both cookies to both, whatever the ports.
 #[tokio::test]
 async fn a_session_at_another_port_of_this_machine_ends_none_here() {
@@ -171,6 +171,17 @@ async fn a_session_at_another_port_of_this_machine_ends_none_here() {
     }
 }
 
+/// A proxy that knows nobody: there are tokens, and it says how it was reached and from where.
+#[tokio::test]
+async fn a_trusted_proxy_ends_tls_for_those_with_tokens() {
+    let token = NewToken::generate().unwrap();
+    let file = format!(
+        "[[token]]\nname='t'\nrole='viewer'\nsha256='{}'\n[proxy]\ntrusted=['127.0.0.1/32']\n",
+        token.sha256
+    );
+    let access = Access::file(AuthFile::parse(&file).unwrap());
+    let router = Server::builder(testing::client()).access(access).build().router();
+    let login = |token: String, headers: Vec<(&'static str, &'static str)>| {
         let router = router.clone();
         async move {
             let headers: Vec<_> = [OURS, JSON].into_iter().chain(headers).collect();
