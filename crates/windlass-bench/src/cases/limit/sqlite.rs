@@ -5,15 +5,13 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use windlass_cli::{
-    failure::{Failure, Outcome},
-    open,
-};
+use windlass::sqlite_file;
+use windlass_cli::failure::{Failure, Outcome};
 
 /// Measures inserts in transactions and one SELECT, in a temporary file beside that of the store, with the same
 /// settings.
 pub(super) fn measure(url: &str, plan: &Plan) -> Outcome<Times> {
-    let beside = open::sqlite_path(url).and_then(|path| Path::new(path).parent()).unwrap_or(Path::new("."));
+    let beside = sqlite_file(url).and_then(|path| Path::new(path).parent()).unwrap_or(Path::new("."));
     let folder = tempfile::Builder::new().prefix("windlass-limit-").tempdir_in(beside)?;
     let normal = url.to_ascii_lowercase().contains("synchronous=normal");
     let file = folder.path().join("limit.db");
