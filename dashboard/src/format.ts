@@ -66,7 +66,7 @@ const sameDay = (a: Date, b: Date): boolean => a.toDateString() === b.toDateStri
 const day = (date: Date): string => date.toLocaleDateString('en-GB', { weekday: 'short', day: 'numeric', month: 'short' });
 
 /** The time of today, with the day for other days. */
-export function moment(at: string, now: number, parts: 'minutes' | 'seconds' | 'millis' = 'seconds'): string {
+export function moment(at: number | string, now: number, parts: 'minutes' | 'seconds' | 'millis' = 'seconds'): string {
   const date = new Date(at);
   return sameDay(date, new Date(now)) ? clock(at, parts) : `${day(date)}, ${clock(at, parts === 'millis' ? 'seconds' : parts)}`;
 }

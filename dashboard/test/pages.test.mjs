@@ -166,6 +166,17 @@ test('charts are read point by point with the arrow keys', async t => {
   assert.match(await page.textContent('#say'), /completed [\d,.]+ \/s/);
 });
 
+test('a point of another day says which', async t => {
+  const { page } = await open(t);
+  await page.getByRole('region', { name: 'Throughput' }).getByRole('button', { name: '30d' }).click();
+  const chart = page.getByRole('img', { name: /Jobs completed per second/ });
+  await chart.focus();
+  await page.keyboard.press('Home');
+  const day = /\w{3},? \d+ \w{3}, \d\d:\d\d:\d\d/;
+  assert.match(await page.textContent('.chart-tip'), day);
+  assert.match(await page.textContent('#say'), day);
+});
+
 test('an entry of the audit log leads to what was changed', async t => {
   const { page, mock: { url } } = await open(t, { path: 'audit', mock });
   await page.getByRole('link', { name: '/queues/webhooks/limits' }).first().click();

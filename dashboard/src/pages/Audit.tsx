@@ -12,7 +12,6 @@ import { Failed, Loading, Nothing, Stale } from '../parts/States';
 import { Moment } from '../parts/Time';
 
 const PAGE = 50;
-const DONE: readonly string[] = ['done', 'ok', 'accepted', 'success'];
 
 function details({ filter, reason, count: n }: AuditEntry): string {
   const text = typeof filter === 'string' ? filter : filter ? asText(filter) : '';
@@ -34,7 +33,7 @@ function Row({ entry, at }: { entry: AuditEntry; at: boolean }) {
       <td class="a-what"><code>{entry.action}</code></td>
       <td class="a-on clip"><Target of={entry.target} /></td>
       <td class="muted a-more">{details(entry)}</td>
-      <td class="a-say" title={entry.request_id ? `request ${entry.request_id}` : undefined}><span class="row"><span class={`dot ${DONE.includes(entry.outcome) ? 'ok' : 'bad'}`} />{entry.outcome}</span></td>
+      <td class="a-say" title={entry.request_id ? `request ${entry.request_id}` : undefined}><span class="row"><span class={`dot ${entry.outcome === 'done' ? 'ok' : 'bad'}`} />{entry.outcome}</span></td>
     </tr>
   );
 }

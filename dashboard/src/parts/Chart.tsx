@@ -3,7 +3,8 @@
 import { useId, useRef, useState } from 'preact/hooks';
 import { area, bars, ceiling, HEIGHT, largest, line, linear, newest, WIDTH, type Kind, type Scale, type Series } from '../charts';
 import type { Mark } from '../api/schema';
-import { clock, rate, short } from '../format';
+import { now } from '../clock';
+import { clock, moment, rate, short } from '../format';
 import { say } from './Say';
 
 function Plot({ series, y }: { series: readonly Series[]; y: Scale }) {
@@ -71,6 +72,8 @@ function timeMarks(times: readonly number[]): { x: number; text: string }[] {
   return Array.from({ length: n }, (_, i) => ({ x: (i / (n - 1)) * 100, text: text(first + ((last - first) * i) / (n - 1)) }));
 }
 
+const when = (at: number | string): string => moment(at, now.peek());
+
 /** Lines where something happened, with what it was. */
 function Marks({ marks, times }: { marks: readonly Mark[]; times: readonly number[] }) {
   const first = times[0] ?? 0, all = (times.at(-1) ?? 0) - first;
@@ -80,7 +83,7 @@ function Marks({ marks, times }: { marks: readonly Mark[]; times: readonly numbe
       <svg aria-hidden="true">{placed.map(({ at, label, x }) => (
         <g key={at} class="mark"><line x1={`${x}%`} x2={`${x}%`} y1="0" y2="100%" /><text x={`${x}%`} dx={x > 80 ? -4 : 4} y="10" text-anchor={x > 80 ? 'end' : 'start'}>{label.slice(0, 24)}</text></g>
       ))}</svg>
-      {placed.length > 0 && <span class="vh">{placed.map(({ at, label }) => `${clock(at)}: ${label}`).join(', ')}</span>}
+      {placed.length > 0 && <span class="vh">{placed.map(({ at, label }) => `${when(at)}: ${label}`).join(', ')}</span>}
     </>
   );
 }
@@ -94,7 +97,7 @@ export function Chart({ label, series, times, unit = '', size, least = 1, marks 
   const steps = size === 'tiny' ? [0, 1] : [0, 0.25, 0.5, 0.75, 1];
   const last = times.length - 1;
 
-  const describe = (i: number): string => `${clock(times[i] ?? 0)}: ${series.map(one => `${one.name} ${value(one, i, unit)}`).join(', ')}`;
+  const describe = (i: number): string => `${when(times[i] ?? 0)}: ${series.map(one => `${one.name} ${value(one, i, unit)}`).join(', ')}`;
   const point = (event: PointerEvent): void => {
     const area = box.current?.getBoundingClientRect();
     if (area && last >= 0) setAt(Math.round(Math.min(1, Math.max(0, (event.clientX - area.left) / area.width)) * last));
@@ -138,7 +141,7 @@ function Reading({ series, time, at, of, unit }: { series: readonly Series[]; ti
   return (
     <>
       <div class="chart-cross" style={{ left: `${x}%` }} />
-      <div class="chart-tip" style={side}><b>{clock(time)}</b>{series.map(one => <span key={one.name}>{one.name}<em>{value(one, at, unit)}</em></span>)}</div>
+      <div class="chart-tip" style={side}><b>{when(time)}</b>{series.map(one => <span key={one.name}>{one.name}<em>{value(one, at, unit)}</em></span>)}</div>
     </>
   );
 }
