@@ -232,4 +232,5 @@ def test_the_command_of_django_takes_what_a_worker_takes(tmp_path: Path) -> None
     while (said := project.shell(named)) == "[]\n":
         assert time.monotonic() < until and worker.poll() is None, worker.communicate()
     worker.terminate()
-    assert said == '[["tasks of ours", "2.4.1"]]\n' and worker.wait(LONG) == 0
+    worker.communicate(timeout=LONG)
+    assert said == '[["tasks of ours", "2.4.1"]]\n' and worker.returncode == 0
