@@ -15,6 +15,7 @@ mod audit;
 mod bad_input;
 mod claim;
 mod deadlines;
+mod dump;
 mod edits;
 mod events;
 mod failover;
