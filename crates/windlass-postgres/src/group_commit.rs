@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// A call that enqueues one job and may go with others.
 pub(crate) trait Single: Clone + Send + Sync + 'static {
     /// What the caller is told.
-    type Stored: Send;
+    type Stored: Send + 'static;
     /// What a call has to know of those that it is to go with.
     type Company: Default + Send;
 
@@ -124,7 +124,9 @@ impl<C: Single> GroupCommit<C> {
                 return Ok(stored);
             }
             drop(under_way);
-            return call.alone(&self.db).await;
+            // In a task of its own: a caller that loses patience would leave the connection, with a statement that waits, to the next call.
+            let (call, db) = (call.clone(), self.db.clone());
+            return tokio::spawn(async move { call.alone(&db).await }).await.unwrap_or_else(|_| Err(gone()));
         }
         let (reply, mut answer) = oneshot::channel();
         lock(&self.state).waiting.push_back(Waiting { call: call.clone(), reply });

@@ -209,3 +209,18 @@ async fn callers_of_several_stores_race_for_few_keys() {
     done.sort_unstable();
     assert!(stored == done && stored.len() >= 12, "{} stored, {} done", stored.len(), done.len());
 }
+
+#[tokio::test]
+async fn who_loses_patience_leaves_no_connection_to_others_that_still_waits() {
+    let held = Held::new().await;
+    let before = held.waiting().await;
+    let store = Arc::clone(&held.store);
+    let call = tokio::spawn(async move { store.enqueue_unique(&[keyed("gate")]).await });
+    eventually("it waits", || async { (held.waiting().await > before).then_some(()) }).await;
+    call.abort();
+    assert!(call.await.unwrap_err().is_cancelled());
+    for n in 0..CALLS {
+        held.store.enqueue_unique(&[keyed(format!("{n}"))]).await.unwrap();
+    }
+    assert_eq!(held.open("COMMIT").await.conflict, Some(Conflict::Kept));
+}
