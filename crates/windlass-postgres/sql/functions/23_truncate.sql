@@ -63,7 +63,7 @@ END $$;
 -- wait for: five times, 20 ms each; under them it does nothing but TRUNCATE. The exclusive rotate lock, because TRUNCATE is
 -- not safe beside a statement with an older snapshot, which would see neither a row here nor where it moved.
 -- Commits asynchronously, so that nobody waits for a standby under the locks; the server writes its own log first.
--- Invariants: only the oldest segment that is not empty, because a settlement is never in an older one than its claim; what moved out of it is committed.
+-- Invariant: only the oldest segment that is not empty, because a settlement is never in an older one than its claim.
 CREATE OR REPLACE FUNCTION {schema}.truncate_segment(p_segment smallint) RETURNS text
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '20ms'
 AS $$
@@ -81,7 +81,7 @@ BEGIN
     END;
     IF {schema}.still_needed(p_segment) IS NOT NULL THEN RETURN 'needed'; END IF;
     IF {schema}.uncounted_in(p_segment) THEN RETURN 'busy'; END IF; -- written since maintain looked
-    -- pg_dump takes its locks after its snapshot, which may be older than what moved: such a job would be in neither place. Who connects from now on sees where it moved. (A name that everybody
+    -- pg_dump takes its locks after its snapshot, which may be older than what moved: such a job would be in neither place. Who connects from now on sees where jobs moved. (A name that everybody
     -- may see; the locks that it takes keep TRUNCATE waiting as long as it runs, anyway.)
     IF EXISTS (SELECT 1 FROM pg_stat_activity a WHERE a.datname = current_database() AND a.application_name = 'pg_dump') THEN RETURN 'busy'; END IF;
     PERFORM {schema}.forget_events({schema}.newest_in_segment(p_segment));

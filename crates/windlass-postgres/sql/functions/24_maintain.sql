@@ -13,7 +13,6 @@ DECLARE
     v_set     {schema}.setting;
     v_segment smallint;
     v_end     text;
-    v_count   bigint;
     v_now     pg_snapshot := pg_current_snapshot(); -- before anything gives this transaction an id, see fold_step
 BEGIN
     rotated := false;
@@ -39,11 +38,10 @@ BEGIN
             IF rehomed = 0 AND {schema}.uncounted_in(v_segment) THEN
                 PERFORM {schema}.count_before_emptying(v_now);
             ELSIF rehomed = 0 THEN
-                v_count := {schema}.move_settlements(v_segment);
+                PERFORM {schema}.move_settlements(v_segment);
                 PERFORM {schema}.forget_events({schema}.newest_in_segment(v_segment)); -- cursors move without their jobs
-                v_count := v_count + {schema}.move_cursors(v_segment);
-                -- What moved is committed before: see truncate_segment.
-                IF v_count = 0 THEN v_end := {schema}.truncate_segment(v_segment); END IF;
+                PERFORM {schema}.move_cursors(v_segment);
+                v_end := {schema}.truncate_segment(v_segment);
                 -- Emptied, or to be gone through anew.
                 IF v_end <> 'busy' THEN UPDATE {schema}.housekeeping SET segment = NULL; END IF;
             END IF;
