@@ -1,6 +1,7 @@
 //! What happened to jobs, page by page: the log tells who was enqueued, by the job's number, and table `happened` the rest, by claims.
 
 use crate::{
+    claim_range::{ClaimRange, Ways, jobs_of_range},
     clock::timestamp,
     error::{Fault, Outcome},
     number_lanes::{NumberLanes, Stretch},
@@ -34,20 +35,11 @@ const RESTED: &str = "SELECT pos, coalesce(id, pos & 35184372088831) AS job, kin
     WHERE pos BETWEEN ?2 AND ?3 AND coalesce((SELECT s.last FROM settlement s WHERE s.claim = ?1
         AND s.first <= coalesce(job.id, pos & 35184372088831) ORDER BY s.first DESC LIMIT 1), -1) < coalesce(id, pos & 35184372088831)
     ORDER BY pos LIMIT ?4";
-// Of jobs that were moved: those with these ids, or those of the claim, whatever is fewer.
-macro_rules! range {
-    ($moved:literal) => {
-        concat!(
-            "SELECT pos, coalesce(id, pos & 35184372088831) AS job, kind, attempt FROM job
-            WHERE pos BETWEEN max(?1, ?5) AND min(?2, ?6) AND id IS NULL UNION ALL SELECT pos, id, kind, attempt FROM job ",
-            $moved,
-            " BETWEEN ?3 AND ?4 AND id IS NOT NULL AND pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT ?7"
-        )
-    };
-}
-const RANGE_BY_ID: &str = range!("INDEXED BY job_moved WHERE id");
-const RANGE_OF_CLAIM: &str = range!("WHERE +id");
-const CLAIM: &str = "SELECT hi, open + completed FROM claim WHERE lo = ?1";
+const RANGE: Ways = jobs_of_range!(
+    "pos, coalesce(id, pos & 35184372088831) AS job, kind, attempt",
+    "pos, id, kind, attempt",
+    " ORDER BY pos LIMIT ?7"
+);
 
 /// A place in the stream: jobs up to this number, rows of `happened` up to this one, and of the next up to this position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -294,14 +286,10 @@ impl<'a> Reading<'a> {
                 self.tell_jobs(row, EventType::Completed, &mut find, params![lo, from, last, left as i64])?
             }
             Value::Integer(_) => {
-                let claim = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-                let (hi, jobs): (i64, i64) =
-                    self.conn.prepare_cached(CLAIM)?.query_one([lo], claim).optional()?.unwrap_or_default();
-                let (lane, first) = (position::lane_of(lo), row.first.unwrap_or(0));
-                let sql = if last.saturating_sub(first) < jobs { RANGE_BY_ID } else { RANGE_OF_CLAIM };
-                let mut find = self.conn.prepare_cached(sql)?;
-                let at = |id: i64| position::at(lane, id.clamp(0, position::SEQUENCE_MAX));
-                let range = params![from, hi, first, last, at(first), at(last), left as i64];
+                let ids = ClaimRange::of(self.conn, lo, (row.first.unwrap_or(0), last))?;
+                let mut find = self.conn.prepare_cached(ids.sql(&RANGE))?;
+                let [from, hi, first, last, at, upto] = ids.params(from);
+                let range = params![from, hi, first, last, at, upto, left as i64];
                 self.tell_jobs(row, EventType::Completed, &mut find, range)?
             }
             what => {

@@ -1,7 +1,13 @@
 //! Counters per minute, made from `happened` by housekeeping: what it counted and up to where change in one transaction.
 
-use crate::{clock::Micros, error::Outcome, position, tx::Tx};
-use rusqlite::{OptionalExtension, Params, Row, params, types::Value};
+use crate::{
+    claim_range::{ClaimRange, Ways, jobs_of_range},
+    clock::Micros,
+    error::Outcome,
+    position,
+    tx::Tx,
+};
+use rusqlite::{OptionalExtension, Params, params, types::Value};
 use std::collections::{HashMap, hash_map::Entry};
 use windlass_core::{Count, HistoryRequest};
 
@@ -22,19 +28,7 @@ const WHOLE: &str = "SELECT kind FROM job WHERE pos BETWEEN ?1 AND ?2";
 const RESTED: &str = "SELECT kind FROM job
     WHERE pos BETWEEN ?1 AND ?2 AND coalesce((SELECT s.last FROM settlement s WHERE s.claim = ?1
         AND s.first <= coalesce(job.id, pos & 35184372088831) ORDER BY s.first DESC LIMIT 1), -1) < coalesce(id, pos & 35184372088831)";
-// Of jobs that were moved: those with these ids, or those of the claim, whatever is fewer.
-macro_rules! range {
-    ($moved:literal) => {
-        concat!(
-            "SELECT kind FROM job WHERE pos BETWEEN max(?1, ?5) AND min(?2, ?6) AND id IS NULL UNION ALL SELECT kind FROM job ",
-            $moved,
-            " BETWEEN ?3 AND ?4 AND id IS NOT NULL AND pos BETWEEN ?1 AND ?2"
-        )
-    };
-}
-const RANGE_BY_ID: &str = range!("INDEXED BY job_moved WHERE id");
-const RANGE_OF_CLAIM: &str = range!("WHERE +id");
-const CLAIM: &str = "SELECT hi, open + completed FROM claim WHERE lo = ?1";
+const RANGE: Ways = jobs_of_range!("kind", "kind", "");
 const QUEUE: &str = "SELECT queue.name FROM lane JOIN queue ON queue.id = lane.queue WHERE lane.id = ?1";
 const ROWS_OF_MINUTE: &str = "SELECT count(*) FROM counter WHERE minute = ?1";
 const ADD: &str =
@@ -115,13 +109,8 @@ impl Counting<'_, '_> {
 
     /// Jobs of a claim completed.
     fn range(&mut self, at: Micros, lo: i64, first: i64, last: i64) -> Outcome<()> {
-        let claim = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let (hi, jobs): (i64, i64) =
-            self.tx.conn.prepare_cached(CLAIM)?.query_one([lo], claim).optional()?.unwrap_or_default();
-        let sql = if last.saturating_sub(first) < jobs { RANGE_BY_ID } else { RANGE_OF_CLAIM };
-        let lane = position::lane_of(lo);
-        let place = |id: i64| position::at(lane, id.clamp(0, position::SEQUENCE_MAX));
-        self.completed(at, lo, sql, [lo, hi, first, last, place(first), place(last)])
+        let ids = ClaimRange::of(self.tx.conn, lo, (first, last))?;
+        self.completed(at, lo, ids.sql(&RANGE), ids.params(lo))
     }
 
     fn completed(&mut self, at: Micros, lo: i64, sql: &str, params: impl Params) -> Outcome<()> {

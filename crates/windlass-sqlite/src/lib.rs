@@ -34,6 +34,7 @@ mod audit;
 mod audit_store;
 mod cancel_request;
 mod claim;
+mod claim_range;
 mod claim_reply;
 mod clock;
 mod command;
