@@ -120,7 +120,7 @@ impl<'a> Answer<'a> {
             most,
             claimed: Claimed::default(),
             now: None,
-            sizes: Vec::with_capacity(most),
+            sizes: Vec::new(), // an empty answer needs none
             buffer: BytesMut::new(),
             kind: Arc::from(""),
         }
@@ -144,6 +144,7 @@ impl<'a> Answer<'a> {
             _ => {
                 self.now = row.try_get::<_, Option<Timestamp>>(6).map_err(bad)?;
                 let claim = header(head, &self.wanted, self.most)?;
+                self.sizes.reserve(claim.jobs.capacity());
                 self.claimed.claims.push(Claim { claimed_at: self.now, ..claim });
             }
         }
