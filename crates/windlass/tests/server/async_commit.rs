@@ -1,9 +1,8 @@
 //! Where commits do not wait for the disk (`synchronous_commit = off`), a crash of the server forgets acknowledged enqueues. It does not
 //! forget what a worker was told is settled: nobody would run that job again.
 
-use crate::{own_cluster::OwnCluster, restore::until};
+use crate::{failover::connect, own_cluster::OwnCluster, restore::until};
 use tokio::sync::watch;
-use tokio_postgres::NoTls;
 use windlass::{Client, Job, JobState, Worker};
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -19,8 +18,7 @@ impl Job for Work {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_does_not_forget_what_was_settled() {
     let cluster = OwnCluster::start();
-    let (admin, connection) = tokio_postgres::connect(&cluster.url, NoTls).await.unwrap();
-    let connection = tokio::spawn(connection);
+    let admin = connect(&cluster.url).await;
     // Nothing but a commit that waits writes the log within ten seconds.
     for setting in ["synchronous_commit = off", "wal_writer_delay = '10s'"] {
         admin.batch_execute(&format!("ALTER SYSTEM SET {setting}")).await.unwrap();
@@ -52,6 +50,4 @@ async fn a_crash_does_not_forget_what_was_settled() {
     assert_eq!(state(completes).await, Some(JobState::Completed));
     assert_eq!(state(fails).await, Some(JobState::Retryable));
     worker.shutdown().await;
-    drop(admin);
-    let _ = connection.await; // broken by the crash
 }

@@ -94,7 +94,7 @@ impl Pair {
     }
 }
 
-async fn connect(url: &str) -> tokio_postgres::Client {
+pub(crate) async fn connect(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);
     client
