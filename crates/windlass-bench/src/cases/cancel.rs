@@ -26,8 +26,7 @@ use windlass_cli::{
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How many connections enqueue the depth.
 const CLIENTS: usize = 2;
-/// For how long a job runs before it is cancelled. One that just started shares its lane with the claim that looks for the next one, for
-/// whose lock the call would wait: p50 1.6 ms instead of 1.1 on 2 cores.
+/// For how long a job runs before it is cancelled, so that what its start brought about is over.
 const RUNS: Duration = Duration::from_millis(10);
 /// Samples that are not counted: connections are opened, statements planned.
 const WARM_UP: u64 = 20;

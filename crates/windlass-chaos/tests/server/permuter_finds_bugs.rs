@@ -83,8 +83,8 @@ async fn a_cancel_that_does_not_lock_the_lane() {
     finds(
         "cancel_vs_claim",
         "find_locked",
-        "IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock(",
-        "IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock_shared(1 + ",
+        "PERFORM pg_advisory_xact_lock(",
+        "PERFORM pg_advisory_xact_lock_shared(1 + ",
         "job",
     )
     .await;
@@ -195,8 +195,8 @@ async fn an_edit_that_does_not_lock_the_lane() {
     finds(
         "edit_vs_claim",
         "find_locked",
-        "IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock(",
-        "IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock_shared(1 + ",
+        "PERFORM pg_advisory_xact_lock(",
+        "PERFORM pg_advisory_xact_lock_shared(1 + ",
         "job",
     )
     .await;
@@ -207,8 +207,8 @@ async fn a_deletion_that_does_not_lock_the_lane() {
     finds(
         "delete_vs_claim",
         "find_locked",
-        "IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock(",
-        "IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock_shared(1 + ",
+        "PERFORM pg_advisory_xact_lock(",
+        "PERFORM pg_advisory_xact_lock_shared(1 + ",
         "job",
     )
     .await;

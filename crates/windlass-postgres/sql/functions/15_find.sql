@@ -32,7 +32,7 @@ END $$;
 -- find_job(id): where a job stands now. place: waiting, dead, log (its newest row), or no row at all.
 -- For log rows also the claim that handed it out (seq NULL: not yet) and whether it was settled.
 -- A log row whose settlement says "went elsewhere" is history: another row or table has the job.
--- Cost: log_rows and, per row that it finds, a binary search over the lane's claims. Plans are kept here and in claim_of: made anew at
+-- Cost: log_rows and, per row that it finds, a search over the lane's claims that begins with the newest. Plans are kept here and in claim_of: made anew at
 -- each step, as cancel makes its own, they were two thirds of a cancel.
 CREATE OR REPLACE FUNCTION {schema}.find_job(
     p_id bigint, OUT place text, OUT lane_id integer, OUT xid xid8, OUT seq bigint, OUT worker_id integer,
@@ -78,9 +78,10 @@ BEGIN
     RETURN coalesce((SELECT f.lane_id FROM {schema}.find_job(p_id) f), v_lanes[1]);
 END $$;
 
--- find_locked(id): as find_job, with the lock that decides about the job's row in the log; where nobody has claimed it the transaction holds it until it ends.
--- place: also 'moved' when the row stands in another lane since; look again. Then, and where the job is not in the log or was claimed, the lock is
--- given back: who looks again waits for one lane and holds none, so that no two of them wait for one another; and what is claimed stays so, whoever has the lane.
+-- find_locked(id): as find_job, with the lock that decides about the job's row in the log: where nobody has claimed it the transaction holds it until it
+-- ends. What is claimed stays so, whoever has the lane, and needs no lock: a cancel of a running job waits for no claim.
+-- place: also 'moved' when the row stands in another lane since; look again. Then, and where the job was claimed meanwhile, the lock is
+-- given back: who looks again waits for one lane and holds none, so that no two of them wait for one another.
 CREATE OR REPLACE FUNCTION {schema}.find_locked(
     p_id bigint, OUT place text, OUT lane_id integer, OUT xid xid8, OUT seq bigint, OUT worker_id integer,
     OUT claimed_at timestamptz, OUT settled_at timestamptz)
@@ -89,13 +90,15 @@ AS $$
 DECLARE
     v_lane integer;
 BEGIN
-    v_lane := {schema}.lane_in_log(p_id);
+    SELECT f.* INTO place, lane_id, xid, seq, worker_id, claimed_at, settled_at FROM {schema}.find_job(p_id) f;
+    IF place IS DISTINCT FROM 'log' OR seq IS NOT NULL THEN RETURN; END IF;
+    v_lane := lane_id;
     BEGIN
-        IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), v_lane); END IF;
+        PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), v_lane);
         SELECT f.* INTO place, lane_id, xid, seq, worker_id, claimed_at, settled_at FROM {schema}.find_job(p_id) f;
-        IF place = 'log' AND seq IS NULL AND lane_id IS DISTINCT FROM v_lane THEN place := 'moved'; END IF;
+        IF place = 'log' AND seq IS NULL AND lane_id <> v_lane THEN place := 'moved'; END IF;
         -- The lock goes with what this block did; what it found stays.
-        IF (place IS DISTINCT FROM 'log' OR seq IS NOT NULL) AND v_lane IS NOT NULL THEN RAISE 'not in the log' USING ERRCODE = 'WL098'; END IF;
+        IF place IS DISTINCT FROM 'log' OR seq IS NOT NULL THEN RAISE 'not in the log' USING ERRCODE = 'WL098'; END IF;
     EXCEPTION WHEN SQLSTATE 'WL098' THEN NULL;
     END;
 END $$;
@@ -109,10 +112,11 @@ CREATE OR REPLACE FUNCTION {schema}.claim_of(
 AS $$
 #variable_conflict use_column
 DECLARE
+    h      record; -- the lowest claim known to have the row behind its cursor
     c      record;
-    v_low  bigint;
-    v_high bigint;
+    v_low  bigint; -- no claim below this one has
     v_mid  bigint;
+    v_step bigint := 1;
 BEGIN
     IF p_xid >= '{direct}' THEN
         seq := p_xid::text::bigint - {direct};
@@ -120,27 +124,32 @@ BEGIN
         IF NOT FOUND THEN seq := 0; END IF;
         RETURN;
     END IF;
-    SELECT * INTO c FROM {schema}.claim k WHERE k.lane_id = p_lane ORDER BY k.seq DESC LIMIT 1;
-    IF NOT FOUND OR NOT {schema}.consumed(c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id, p_xid, p_id) THEN RETURN; END IF;
-    v_high := c.seq;
-    SELECT k.seq INTO v_low FROM {schema}.claim k WHERE k.lane_id = p_lane ORDER BY k.seq LIMIT 1;
-    -- The lowest claim whose cursor has the row behind it: consumed() is monotonic in seq.
-    WHILE v_low < v_high LOOP
-        v_mid := (v_low + v_high) / 2;
-        SELECT * INTO c FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.seq <= v_mid ORDER BY k.seq DESC LIMIT 1;
-        IF {schema}.consumed(c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id, p_xid, p_id)
-            THEN v_high := c.seq; ELSE v_low := v_mid + 1; END IF;
+    SELECT * INTO h FROM {schema}.claim k WHERE k.lane_id = p_lane ORDER BY k.seq DESC LIMIT 1;
+    IF NOT FOUND OR NOT {schema}.consumed(h.from_snapshot, h.to_snapshot, h.end_xid, h.end_id, p_xid, p_id) THEN RETURN; END IF;
+    -- The lowest of those: consumed() is monotonic in seq. Whoever asks for a job mostly asks for one that was claimed a short while
+    -- ago, so it is looked for from the newest on, in steps that grow, and then between two of them.
+    LOOP
+        v_low := h.seq - v_step + 1;
+        SELECT * INTO c FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.seq < v_low ORDER BY k.seq DESC LIMIT 1;
+        EXIT WHEN NOT FOUND OR NOT {schema}.consumed(c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id, p_xid, p_id);
+        h := c;
+        v_step := v_step * 8;
     END LOOP;
-    SELECT * INTO c FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.seq = v_high;
+    WHILE v_low < h.seq LOOP
+        v_mid := (v_low + h.seq) / 2;
+        SELECT * INTO c FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.seq BETWEEN v_low AND v_mid ORDER BY k.seq DESC LIMIT 1;
+        IF {schema}.consumed(c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id, p_xid, p_id)
+            THEN h := c; ELSE v_low := v_mid + 1; END IF;
+    END LOOP;
     -- Handed out before that claim began: by one that was removed since, so the job was settled.
-    IF pg_visible_in_snapshot(p_xid, c.from_snapshot) OR c.job_count = 0
-       OR (c.start_xid IS NOT NULL AND pg_visible_in_snapshot(p_xid, c.to_snapshot) AND (p_xid, p_id) <= (c.start_xid, c.start_id)) THEN
+    IF pg_visible_in_snapshot(p_xid, h.from_snapshot) OR h.job_count = 0
+       OR (h.start_xid IS NOT NULL AND pg_visible_in_snapshot(p_xid, h.to_snapshot) AND (p_xid, p_id) <= (h.start_xid, h.start_id)) THEN
         seq := 0;
         RETURN;
     END IF;
-    seq := c.seq;
-    worker_id := c.worker_id;
-    claimed_at := c.claimed_at;
+    seq := h.seq;
+    worker_id := h.worker_id;
+    claimed_at := h.claimed_at;
 END $$;
 
 -- result_of(lane, seq, id): what a completed job returned, if it did.

@@ -18,12 +18,14 @@ BEGIN
     PERFORM {schema}.check_home();
     -- The job can move between waiting and the log while we look; each place is checked under its lock.
     FOR attempt IN 1..5 LOOP
-        v_keyed := {schema}.lock_keyed(p_id);
-        WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id AND (h.state <> 'keyed' OR v_keyed) RETURNING h.*)
-        INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
-            SELECT g.id, g.enqueued_at, g.lane_id, g.attempt, g.max_attempts, g.crash_count, 'cancelled', 'cancelled by request', g.kind, g.args, g.attributes
-            FROM gone g;
-        IF FOUND THEN RETURN {schema}.acted('jobs.cancel', 'job ' || p_id, 'cancelled'); END IF;
+        IF EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.id = p_id) THEN
+            v_keyed := {schema}.lock_keyed(p_id);
+            WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id AND (h.state <> 'keyed' OR v_keyed) RETURNING h.*)
+            INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
+                SELECT g.id, g.enqueued_at, g.lane_id, g.attempt, g.max_attempts, g.crash_count, 'cancelled', 'cancelled by request', g.kind, g.args, g.attributes
+                FROM gone g;
+            IF FOUND THEN RETURN {schema}.acted('jobs.cancel', 'job ' || p_id, 'cancelled'); END IF;
+        END IF;
         SELECT * INTO f FROM {schema}.find_locked(p_id);
         IF f.place IS NULL THEN RETURN 'not_found'; END IF;
         IF f.place = 'dead' OR f.settled_at IS NOT NULL THEN RETURN 'finished'; END IF;

@@ -2,9 +2,10 @@
 //! one another.
 
 use crate::cluster::Fixture;
+use std::sync::Arc;
 use tokio_postgres::Client;
-use windlass_conformance::steps::eventually;
-use windlass_core::{CancelReply, JobId, JobStore};
+use windlass_conformance::steps::{LEASE, eventually, worker};
+use windlass_core::{CancelReply, JobId, JobStore, Store};
 use windlass_postgres::{PostgresOptions, PostgresStore};
 
 /// A job in the log of lane `from`, a lane `to` of another queue, and somebody who holds the lock of `to`.
@@ -89,6 +90,16 @@ async fn cancel_holds_none_while_it_follows_a_job() {
     lanes.expect_free().await;
     lanes.holder.batch_execute("COMMIT").await.unwrap();
     assert_eq!(cancel.await.unwrap(), "cancelled");
+}
+
+#[tokio::test]
+async fn a_cancel_of_a_running_job_waits_for_nobody_who_has_its_lane() {
+    let lanes = Lanes::new().await;
+    let store: Arc<dyn Store> = Arc::new(lanes.fixture.store().await);
+    assert_eq!(worker(&store, &["default"], &[], LEASE).await.claim(1).await.len(), 1);
+    lanes.holder.batch_execute(&lanes.lock("pg_advisory_xact_lock", lanes.from)).await.unwrap();
+    assert_eq!(store.cancel(&[JobId(lanes.job)]).await.unwrap(), [CancelReply::Running]);
+    lanes.holder.batch_execute("COMMIT").await.unwrap();
 }
 
 #[tokio::test]

@@ -38,8 +38,7 @@ const GATES: &[(&str, &str)] = &[
     ("settle", "WITH entry AS MATERIALIZED ("),
     ("write_outcomes", "WITH entry AS MATERIALIZED ("),
     ("write_outcomes", "IF v_waits THEN"),
-    ("find_locked", "v_lane := {schema}.lane_in_log("),
-    ("find_locked", "SELECT f.* INTO place"),
+    ("find_locked", "SELECT f.* INTO place"), // both times: it looks, and looks again with the lock
     ("cancel", "INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid)"),
     ("retry", "SELECT * INTO d FROM"),
     ("retry", "PERFORM pg_advisory_xact_lock(hashtext("),
