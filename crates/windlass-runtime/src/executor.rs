@@ -1,10 +1,8 @@
 mod lent;
 
 use crate::{
-    Context, HandlerFuture,
+    attempt::Attempt,
     batch_run::run_batch,
-    cancellation::Cancellation,
-    caught,
     conclusion::Ended,
     core::Core,
     disposition::Settlement,
@@ -12,27 +10,21 @@ use crate::{
     epoch::ClaimScope,
     expiry::{Expiry, instead_of_start},
     last_handler::{Found, LastHandler},
+    meter::Begun,
     outbox::{LAST_WORDS_WAIT, told},
     popped::{Popped, is_suspect},
     queue_runner::QueueRunner,
     suspect,
     sync::spawn,
-    time_limit::TimeLimit,
     turn::{Activation, Done, Step, Turn},
 };
 use lent::{Lot, lends};
-use std::{
-    future::{Future, poll_fn},
-    pin::pin,
-    sync::Arc,
-    task::{self, Poll, ready},
-};
+use std::sync::Arc;
 use tokio::{
     sync::{Notify, oneshot},
     time::Instant,
 };
-use tracing::{Instrument, Level, debug_span};
-use windlass_core::{ClaimedJob, Disposition, JobId, Outcome, Result};
+use windlass_core::{ClaimedJob, Disposition, JobId, Result};
 
 /// Wakes or starts an executor.
 pub(crate) fn activate(core: &Arc<Core>, runner: &Arc<QueueRunner>, activation: Option<Activation>) {
@@ -174,28 +166,18 @@ pub(crate) async fn run(
             return done;
         }
     };
-    let mut begun = None;
-    let ended = if !is_suspect(&job) {
-        begun = scope.begin(index, &job);
-        attempt(core, runner, scope, found, job, &mut done.waited).await
-    } else {
+    let (begun, ended) = if is_suspect(&job) {
         done.waited = true;
         activate(core, runner, runner.waits());
-        match suspect::Alone::begin(core, scope, id).await {
-            None => Ended::NotRun,
-            Some(alone) => {
-                // It may have waited for long.
-                let ended = match expiry.and_then(|expiry| expiry.look(|left| scope.is_over(left))) {
-                    Some(expired) => Ended::Expired(expired),
-                    None => {
-                        begun = scope.begin(index, &job);
-                        attempt(core, runner, scope, found, job, &mut done.waited).await
-                    }
-                };
-                alone.end(core).await;
-                ended
-            }
-        }
+        // Out of the way of the many that are not.
+        Box::pin(run_alone(core, scope, found, index, job)).await
+    } else {
+        let waited = &mut done.waited;
+        let waits = || {
+            *waited = true;
+            activate(core, runner, runner.waits());
+        };
+        (scope.begin(index, &job), attempt(core, scope, found, job, waits).await)
     };
     if let Some(begun) = begun.filter(|_| ended.ran()) {
         core.meter.note(&scope.queue, &begun);
@@ -215,6 +197,38 @@ pub(crate) async fn run(
     done
 }
 
+async fn attempt(
+    core: &Core,
+    scope: &Arc<ClaimScope>,
+    found: &Found,
+    job: ClaimedJob,
+    waits: impl FnOnce(),
+) -> Ended {
+    match Attempt::begin(core, scope, found, job) {
+        Ok(attempt) => attempt.end(core, scope, waits).await,
+        Err(panic) => Ended::Panic(panic),
+    }
+}
+
+/// Runs a job that may have killed workers, when no other one of those runs.
+async fn run_alone(
+    core: &Core,
+    scope: &Arc<ClaimScope>,
+    found: &Found,
+    index: u32,
+    job: ClaimedJob,
+) -> (Option<Box<Begun>>, Ended) {
+    let Some(alone) = suspect::Alone::begin(core, scope, job.id).await else { return (None, Ended::NotRun) };
+    // It may have waited for long.
+    let expired = Expiry::of(&job).and_then(|expiry| expiry.look(|left| scope.is_over(left)));
+    let ran = match expired {
+        Some(expired) => (None, Ended::Expired(expired)),
+        None => (scope.begin(index, &job), attempt(core, scope, found, job, || {}).await),
+    };
+    alone.end(core).await;
+    ran
+}
+
 /// The attempt is over: nothing more is said of the job. Tells when the store has what was said; `None`: it has.
 fn said_last(scope: &ClaimScope, id: JobId) -> Option<oneshot::Receiver<Result<()>>> {
     scope.forget_reporter(id)?.close()
@@ -229,87 +243,5 @@ async fn stored_last(scope: &ClaimScope, id: JobId, stored: oneshot::Receiver<Re
         // An error means that the job is not this worker's, or that what was said is lost: the result stands.
         _ = told(id, stored) => {}
         () = tokio::time::sleep(LAST_WORDS_WAIT) => {}
-    }
-}
-
-async fn attempt(
-    core: &Arc<Core>,
-    runner: &Arc<QueueRunner>,
-    scope: &Arc<ClaimScope>,
-    found: &Found,
-    job: ClaimedJob,
-    waited: &mut bool,
-) -> Ended {
-    let span = tracing::enabled!(Level::DEBUG)
-        .then(|| debug_span!("job", id = %job.id, kind = %job.kind, attempt = job.attempt));
-    let (id, grace) = (job.id, core.config.timeout_grace);
-    let own_timeout = job.attributes.as_ref().and_then(|attributes| attributes.timeout);
-    let mut limit =
-        own_timeout.or(found.timeout).map(|timeout| TimeLimit::new(timeout, grace, scope.switch(id)));
-    let (args, context) = Context::split(job, Arc::clone(scope));
-    let mut future = match caught(|| found.handler.call(args, context)) {
-        Ok(future) => future,
-        Err(panic) => return Ended::Panic(panic),
-    };
-    if let Some(span) = span {
-        future = Box::pin(future.instrument(span));
-    }
-    let ended = drive(core, runner, scope, id, &mut future, &mut limit, waited).await;
-    let ended = caught(move || drop(future)).map_or_else(Ended::Panic, |()| ended);
-    match (ended, limit.filter(TimeLimit::is_over)) {
-        (Ended::Outcome(Outcome::Retry { after, error }), Some(limit)) => {
-            Ended::TimedOut(limit.failure(after, &error))
-        }
-        (Ended::Panic(error), Some(limit)) => Ended::TimedOut(limit.failure(None, &error)),
-        (ended, _) => ended,
-    }
-}
-
-/// Polls the handler. Only one that waits pays for listening to its eviction, its cancellation and its time limit, and
-/// gives its place among the active executors away.
-async fn drive(
-    core: &Arc<Core>,
-    runner: &Arc<QueueRunner>,
-    scope: &ClaimScope,
-    id: JobId,
-    future: &mut HandlerFuture,
-    limit: &mut Option<TimeLimit>,
-    waited: &mut bool,
-) -> Ended {
-    let mut evicted = pin!(None);
-    let mut cancellation = None;
-    poll_fn(|cx| {
-        if let Poll::Ready(ended) = poll(future, cx) {
-            return Poll::Ready(ended);
-        }
-        if evicted.is_none() {
-            evicted.set(Some(scope.epoch.evicted().cancelled()));
-            cancellation = Some(Cancellation::new(scope.switch(id), core.config.timeout_grace));
-            if !std::mem::replace(waited, true) {
-                activate(core, runner, runner.waits());
-            }
-        }
-        if let Some(Poll::Ready(())) = evicted.as_mut().as_pin_mut().map(|evicted| evicted.poll(cx)) {
-            return Poll::Ready(Ended::NotRun);
-        }
-        let over = cancellation.as_mut().map_or(Poll::Pending, |cancellation| cancellation.poll(cx));
-        let over = match (over, limit.as_mut()) {
-            (Poll::Pending, Some(limit)) => limit.poll(cx),
-            (over, _) => over,
-        };
-        let failure = ready!(over);
-        // What wraps the handler may still take note.
-        Poll::Ready(match poll(future, cx) {
-            Poll::Ready(ended) => ended,
-            Poll::Pending => Ended::Outcome(failure),
-        })
-    })
-    .await
-}
-
-fn poll(future: &mut HandlerFuture, cx: &mut task::Context<'_>) -> Poll<Ended> {
-    match caught(|| future.as_mut().poll(cx)) {
-        Ok(outcome) => outcome.map(Ended::Outcome),
-        Err(panic) => Poll::Ready(Ended::Panic(panic)),
     }
 }

@@ -50,6 +50,7 @@ extern crate self as windlass_runtime;
 
 mod ahead;
 mod allowance;
+mod attempt;
 mod backoff;
 mod batch;
 mod batch_run;

@@ -1,8 +1,10 @@
 //! Jobs that an executor lends to foreign code, and for which it does not wait.
 
-use super::{activate, drive, said_last, stored_last};
+use super::{activate, said_last, stored_last};
 use crate::{
-    Context, Settling, caught,
+    Context, Settling,
+    attempt::drive,
+    caught,
     conclusion::Ended,
     core::Core,
     disposition::Settlement,
@@ -164,8 +166,7 @@ async fn attended(
 ) {
     let (core, runner, id) = (&home.core, &home.runner, job.ending.id);
     // No executor is occupied by it, so none makes room.
-    let mut waited = true;
-    let ended = drive(core, runner, &job.scope, id, &mut outcome, &mut None, &mut waited).await;
+    let ended = drive(core, &job.scope, id, &mut outcome, &mut None, || {}).await;
     let ended = caught(move || drop(outcome)).map_or_else(Ended::Panic, |()| ended);
     if let Some(stored) = said_last(&job.scope, id) {
         stored_last(&job.scope, id, stored).await;
