@@ -85,7 +85,7 @@ impl Client {
     /// | `wait` | `id`, `timeout_ms` | the record of the job that ended, or null |
     /// | `jobs` | `state`, `queue`, `kind`, `tag`, `after`, `limit` | `jobs`, `next` |
     /// | `cancel`, `retry`, `delete`, `edit` | `ids` | `replies` |
-    /// | | `filter` or `everything`, `dry_run`, `at_most`, `per_second` | counts |
+    /// | | `filter` (which may be `ids` alone) or `everything`, `dry_run`, `at_most`, `per_second` | counts |
     /// | `edit` also | `edit`: `now`, `delay_ms` or `scheduled_at`, `queue`, `priority`, `max_attempts`, `args` | |
     /// | `pause`, `resume`, `unlimit_keys`, `key_limits` | `queue` | nothing; the limits or null |
     /// | `limit` | `queue`, `limits` | |

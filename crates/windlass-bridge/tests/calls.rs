@@ -121,6 +121,27 @@ fn jobs_are_enqueued_listed_changed_and_removed() {
     let dry = store.ask("delete", &json!({"filter": {"queue": "q"}, "dry_run": true}));
     assert_eq!((&dry["selected"], &dry["dry_run"]), (&json!(3), &json!(true)));
     assert_eq!(store.ask("delete", &json!({"filter": {"queue": "q"}}))["done"], 3);
+    let named = store.ask("retry", &json!({"filter": {"ids": [id, 999]}, "dry_run": true}));
+    assert_eq!((&named["selected"], &named["done"], &named["left"]), (&json!(2), &json!(1), &json!(1)));
+    assert_eq!(store.ask("delete", &json!({"filter": {"ids": []}}))["selected"], 0);
+    store.refused(
+        "delete",
+        &json!({"filter": {"ids": [id], "queue": "q"}}),
+        "invalid_option",
+        "ids name the jobs",
+    );
+    store.refused(
+        "delete",
+        &json!({"filter": {"ids": [id]}, "everything": true}),
+        "invalid_option",
+        "ids name the jobs",
+    );
+    store.refused(
+        "delete",
+        &json!({"ids": [id], "dry_run": true}),
+        "invalid_option",
+        "a filter do, which may name ids",
+    );
     assert_eq!(store.ask("retry", &json!({"ids": [id]})), json!({"replies": ["retried"]}));
     assert_eq!(store.ask("job", &json!({"id": 999})), Value::Null);
     assert_eq!(store.ask("wait", &json!({"id": id, "timeout_ms": 1})), Value::Null);

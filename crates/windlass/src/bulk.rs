@@ -197,7 +197,10 @@ impl Selection<'_> {
         let mut left = ids[..most].chunks(self.chunk() as usize).peekable();
         while let Some(some) = left.next() {
             let began = Instant::now();
-            self.touch(verb, some, touched).await?;
+            match self.dry_run {
+                true => self.look(verb, some, touched).await?,
+                false => self.touch(verb, some, touched).await?,
+            }
             if left.peek().is_none() || self.is_stopped(began, some.len()).await {
                 break;
             }
@@ -243,6 +246,21 @@ impl Selection<'_> {
             true => touched.done += ids.len() as u64,
             false => verb.act(&**self.client.store(), ids, touched).await?,
         }
+        (self.progress)(touched);
+        Ok(())
+    }
+
+    /// What would become of jobs that were named: each is looked at, since nobody has said, as a filter does, that it can be done to them.
+    async fn look(&mut self, verb: &Verb, ids: &[JobId], touched: &mut Touched) -> Result<()> {
+        let mut would = Vec::new();
+        for id in ids {
+            let job = self.client.store().job(*id).await?;
+            if verb.would(job.as_ref(), touched) {
+                would.push(*id);
+            }
+        }
+        touched.selected += ids.len() as u64;
+        (self.found)(&would);
         (self.progress)(touched);
         Ok(())
     }

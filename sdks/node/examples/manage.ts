@@ -8,6 +8,7 @@ const { jobs, next } = await windlass.jobs({ state: 'available', kind: 'image.re
 await windlass.cancel(first!) // 'cancelled' | 'running' | 'finished' | 'not_found'
 await windlass.edit(second!, { delay: '1h', priority: 5 })
 await windlass.retry([first!, second!])
+const would = await windlass.cancel({ ids: [first!, second!], dryRun: true }) // what becomes of many, without a change or at a pace
 const { done } = await windlass.delete({ kind: 'image.resize' }) // all that a filter selects; dryRun, atMost, perSecond
 
 await windlass.pause('mail')
@@ -20,4 +21,4 @@ for (const { id } of (await windlass.status()).workers) await windlass.drainWork
 const queue = await windlass.queue('mail')
 const page = await windlass.queues({ search: 'mail', limit: 50 }) // of thousands; the next one is `after` the last name
 
-console.log(jobs.length, next, done, queue!.name, page.length)
+console.log(jobs.length, next, would.done, done, queue!.name, page.length)

@@ -114,6 +114,22 @@ onBoth('jobs are listed, cancelled, retried, edited and deleted', async ({ windl
   assert.equal((await windlass.job(still))!.state, 'available')
 })
 
+onBoth('many jobs are named by their ids', async ({ windlass }) => {
+  const ids = await windlass.enqueueMany(plain, [{ n: 0 }, { n: 1 }, { n: 2 }])
+  await windlass.cancel(ids[0]!)
+  const would = await windlass.cancel({ ids: [...ids, 4711], dryRun: true })
+  assert.deepEqual([would.selected, would.done, would.left, would.dryRun], [4, 2, 2, true])
+  assert.equal((await windlass.edit({ ids, atMost: 2 }, { priority: 7 })).done, 2)
+  assert.equal((await windlass.retry({ ids })).done, 1)
+  assert.equal((await windlass.delete({ ids, perSecond: 1_000 })).done, 3)
+  assert.equal((await windlass.delete({ ids: [] })).selected, 0)
+  for (const more of [{ queue: 'mail' }, { everything: true }]) await assert.rejects(windlass.delete({ ids, ...more }), /ids name the jobs by themselves/)
+  await assert.rejects(windlass.delete({ ids: ['7' as never] }), /ids: invalid type/)
+  const kept = await windlass.enqueue(plain, { n: 3 })
+  for (const op of ['cancel', 'delete'] as const) await assert.rejects((windlass[op] as Function)([kept], { dryRun: true }), /takes its options together with the ids: { ids, dryRun: true }/)
+  assert.equal((await windlass.job(kept))!.state, 'available')
+})
+
 onBoth('queues are paused, limited, and their keys, too', async ({ windlass }) => {
   await windlass.enqueue(mail, { to: 'a@example.com' })
   await windlass.pause('mail')

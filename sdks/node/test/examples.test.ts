@@ -19,7 +19,7 @@ const PRINTS: Record<string, string> = {
   outcomes: 'Error: no route\nscheduled\nretryable\ncancelled\ndiscarded\nretryable\ncompleted\n',
   batch: '990 10\n',
   progress: '4 parts\n2 4\n',
-  manage: '2 null 2 mail 1\n',
+  manage: '2 null 2 2 mail 1\n',
   schedules: '3 mail.send\n',
   events: 'enqueued true true\ncancelled true true\n0 604800000 1 0\n',
   encryption: "[ 'windlass.enc' ] { name: 'Ada', passport: 'C01X00T47' } opened for Ada\n",

@@ -30,6 +30,8 @@ export interface JobFilter {
 
 /** All jobs that a filter selects; an empty one needs `everything: true`. */
 export interface Selection extends JobFilter {
+  /** These, instead of a filter: many of them at a pace, or without a change to see what would become of them. */
+  ids?: readonly number[] | undefined
   everything?: boolean | undefined
   /** Changes nothing, and says what would be. */
   dryRun?: boolean | undefined
@@ -67,7 +69,10 @@ export interface JobEdit {
 }
 
 /** Does something to one job, to several, or to all that a filter selects. */
-export async function change (on: Connection, op: 'cancel' | 'retry' | 'delete' | 'edit', which: number | number[] | Selection, edit?: JobEdit): Promise<unknown> {
+export async function change (on: Connection, op: 'cancel' | 'retry' | 'delete' | 'edit', which: number | number[] | Selection, edit?: JobEdit, odd?: unknown): Promise<unknown> {
+  if (typeof odd === 'object' && odd !== null) { // as `{ dryRun: true }`, without which it would be done
+    throw new InvalidOption('invalid_option', `${op} takes its options together with the ids: { ids, dryRun: true }`)
+  }
   if (typeof which !== 'object' && typeof which !== 'number' || which === null) {
     throw new InvalidOption('invalid_option', `${op} takes the id of a job, an array of ids, or a filter such as { queue: 'mail' }; got ${shown(which)}`)
   }

@@ -135,25 +135,25 @@ export class Windlass {
   async cancel (id: number): Promise<CancelReply>
   async cancel (ids: number[]): Promise<CancelReply[]>
   async cancel (selection: Selection): Promise<Touched>
-  async cancel (which: number | number[] | Selection): Promise<unknown> { return change(this.#on, 'cancel', which) }
+  async cancel (which: number | number[] | Selection, odd?: unknown): Promise<unknown> { return change(this.#on, 'cancel', which, undefined, odd) }
 
   /** Makes dead, cancelled or retryable jobs available now. */
   async retry (id: number): Promise<RetryReply>
   async retry (ids: number[]): Promise<RetryReply[]>
   async retry (selection: Selection): Promise<Touched>
-  async retry (which: number | number[] | Selection): Promise<unknown> { return change(this.#on, 'retry', which) }
+  async retry (which: number | number[] | Selection, odd?: unknown): Promise<unknown> { return change(this.#on, 'retry', which, undefined, odd) }
 
   /** Removes jobs that no worker holds and that have not completed, without a trace. */
   async delete (id: number): Promise<DeleteReply>
   async delete (ids: number[]): Promise<DeleteReply[]>
   async delete (selection: Selection): Promise<Touched>
-  async delete (which: number | number[] | Selection): Promise<unknown> { return change(this.#on, 'delete', which) }
+  async delete (which: number | number[] | Selection, odd?: unknown): Promise<unknown> { return change(this.#on, 'delete', which, undefined, odd) }
 
   /** Changes jobs that no worker holds and that have not completed. */
   async edit (id: number, edit: JobEdit): Promise<EditReply>
   async edit (ids: number[], edit: JobEdit): Promise<EditReply[]>
   async edit (selection: Selection, edit: JobEdit): Promise<Touched>
-  async edit (which: number | number[] | Selection, edit: JobEdit): Promise<unknown> { return change(this.#on, 'edit', which, edit) }
+  async edit (which: number | number[] | Selection, edit: JobEdit, odd?: unknown): Promise<unknown> { return change(this.#on, 'edit', which, edit, odd) }
 
   /** Stops claiming from a queue; running jobs finish. */
   async pause (queue: string): Promise<void> { await this.#on.call('pause', { queue }) }

@@ -1,4 +1,4 @@
-"""What is done to all jobs that a filter selects."""
+"""What is done to all jobs that a filter selects, or to many by their ids."""
 
 from __future__ import annotations
 
@@ -32,6 +32,22 @@ def test_all_that_a_filter_selects_is_edited(app: App, ids: list[int]) -> None:
         app.sync.edit_where({"colour": 1}, queue="q")  # type: ignore[typeddict-unknown-key]
     with pytest.raises(InvalidOption, match="the edit changes nothing"):
         app.sync.edit_where({}, queue="q")
+
+
+def test_many_are_named_by_their_ids(app: App, ids: list[int]) -> None:
+    assert app.sync.cancel(ids[0]) == ["cancelled"]
+    would = app.sync.cancel_where(ids=[*ids, 4711], dry_run=True)
+    assert (would.selected, would.done, would.left, would.dry_run) == (5, 3, 2, True)
+    assert asyncio.run(app.client.edit_where({"priority": 7}, ids=ids, at_most=2)).done == 2
+    assert app.sync.retry_where(ids=ids).done == 1
+    assert [record(app, id).priority for id in ids] == [7, 7, 0, 0]
+    assert app.sync.cancel_where(ids=ids, per_second=1000).done == 4
+    assert app.sync.delete_where(ids=(id for id in ids)).done == 4
+    assert app.sync.delete_where(ids=[]).selected == 0
+    with pytest.raises(InvalidOption, match="ids name the jobs by themselves"):
+        app.sync.cancel_where(ids=ids, queue="q")
+    with pytest.raises(InvalidOption, match="takes the id of a job, or a list of ids"):
+        app.sync.cancel_where(ids="12")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("verb", ["cancel", "retry", "delete", "edit"])

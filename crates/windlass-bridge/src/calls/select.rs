@@ -24,6 +24,8 @@ struct Which<'a> {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Filter {
+    /// These, and nothing else is said.
+    ids: Option<Vec<JobId>>,
     state: Option<JobState>,
     queue: Option<String>,
     kind: Option<String>,
@@ -42,7 +44,11 @@ pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
         (_, Some(_)) => return refuse("only an edit takes the field edit"),
         (_, None) => JobEdit::new(),
     };
+    let says_how = which.dry_run || which.at_most.is_some() || which.per_second.is_some();
     match (which.ids.take(), which.filter.is_some() || which.everything) {
+        (Some(_), false) if says_how => refuse(
+            "jobs that are named by ids take no dry_run, at_most and per_second; those of a filter do, which may name ids",
+        ),
         (Some(ids), false) => by_id(client, op, &ids, &edit).await,
         (None, true) => selected(client, op, which, edit).await,
         _ => refuse("name either ids, or a filter (or everything)"),
@@ -59,9 +65,14 @@ async fn by_id(client: &Client, op: &str, ids: &[JobId], edit: &JobEdit) -> Resu
 }
 
 async fn selected(client: &Client, op: &str, which: Which<'_>, edit: JobEdit) -> Result<String> {
-    let Filter { state, queue, kind, tag, error, args } = which.filter.unwrap_or_default();
+    let Filter { ids, state, queue, kind, tag, error, args } = which.filter.unwrap_or_default();
     let filter = JobFilter { state, queue, kind, tag, error, args, ..JobFilter::default() };
-    let mut selection = client.select(filter).dry_run(which.dry_run);
+    let selection = match ids {
+        None => client.select(filter),
+        Some(ids) if filter.is_everything() && !which.everything => client.select_ids(ids),
+        Some(_) => return refuse("ids name the jobs by themselves: leave out what else the filter says"),
+    };
+    let mut selection = selection.dry_run(which.dry_run);
     if which.everything {
         selection = selection.everything();
     }

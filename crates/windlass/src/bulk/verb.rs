@@ -1,6 +1,6 @@
 use super::touched::Touched;
 use windlass_core::{
-    CancelReply, DeleteReply, EditReply, JobEdit, JobId,
+    CancelReply, DeleteReply, EditReply, Envelope, JobEdit, JobId, JobRecord,
     JobState::{self, Available, Cancelled, Discarded, Retryable, Running, Scheduled},
     Result, RetryReply, Store,
 };
@@ -53,6 +53,18 @@ impl Verb {
             }
             _ => self.states(),
         }
+    }
+
+    /// Whether it would be done to a job, where there is one; counts it so.
+    pub(super) fn would(&self, job: Option<&JobRecord>, touched: &mut Touched) -> bool {
+        let Some(job) = job.filter(|job| self.can_be_done_to().contains(&job.state)) else {
+            touched.left += 1;
+            return false;
+        };
+        let sets_args = matches!(self, Self::Edit(edit) if edit.args().is_some());
+        let is_sealed = sets_args && Envelope::is_one(job.args.as_str().as_bytes());
+        *(if is_sealed { &mut touched.encrypted } else { &mut touched.done }) += 1;
+        !is_sealed
     }
 
     /// Does it to these jobs.

@@ -1,7 +1,7 @@
 //! What is done to many jobs while they move on.
 
 use std::{sync::Arc, time::Duration};
-use windlass::{Args, Client, JobFilter, JobState, NewJob};
+use windlass::{Args, Client, JobEdit, JobFilter, JobId, JobState, NewJob, Touched};
 use windlass_core::{ClaimRequest, JobPage, QueueDemand, Result, Store, WorkerId, WorkerSpec, wrap_store};
 
 /// A store whose worker takes the jobs as soon as they are listed.
@@ -63,4 +63,28 @@ async fn one_that_is_stopped_tells_all_that_it_touched() {
     }
     assert_eq!(by_filter().until(async {}).cancel().await.unwrap().selected, 0);
     assert_eq!(client.queues().await.unwrap()[0].available, 2_000);
+}
+
+#[tokio::test]
+async fn a_dry_run_of_named_jobs_says_what_the_call_would() {
+    let client = windlass::testing::client();
+    let job = || NewJob::new("work", Args::parse("{}").unwrap());
+    let ids = client.enqueue_many((0..3).map(|_| job())).await.unwrap();
+    client.cancel(&ids[..1]).await.unwrap();
+    let named = [&ids[..], &[JobId(4711)]].concat();
+    let select = |dry_run| client.select_ids(named.clone()).dry_run(dry_run);
+    let (later, first) =
+        (JobEdit::new().with_delay(Duration::from_secs(60)), JobEdit::new().with_priority(-5));
+    for dry_run in [true, false] {
+        let count = |touched: Touched| (touched.selected, touched.done, touched.left);
+        assert_eq!(count(select(dry_run).edit(later.clone()).await.unwrap()), (4, 2, 2), "dry: {dry_run}");
+        assert_eq!(count(select(dry_run).edit(first.clone()).await.unwrap()), (4, 3, 1), "dry: {dry_run}");
+        assert_eq!(count(select(dry_run).retry().await.unwrap()), (4, 1, 3), "dry: {dry_run}");
+    }
+    for (dry_run, done) in [(true, 3), (false, 3), (true, 0)] {
+        assert_eq!(select(dry_run).cancel().await.unwrap().done, done, "dry: {dry_run}");
+    }
+    for (dry_run, done) in [(true, 3), (false, 3), (true, 0)] {
+        assert_eq!(select(dry_run).delete().await.unwrap().done, done, "dry: {dry_run}");
+    }
 }

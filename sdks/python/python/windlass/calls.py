@@ -92,6 +92,10 @@ def jobs(**filter: Any) -> Call[JobPage]:
 
 
 def by_id(op: str, ids: int | Sequence[int], **more: Any) -> Call[list[str]]:
+    return Call(op, _given(ids=_ids(op, ids), **more), lambda answer: list(answer["replies"]))
+
+
+def _ids(op: str, ids: Any) -> list[int]:
     if isinstance(ids, (str, bytes)) or not isinstance(ids, (int, Iterable)):
         raise InvalidOption(f"{op} takes the id of a job, or a list of ids, got {ids!r}")
     named = [ids] if isinstance(ids, int) else list(ids)
@@ -99,7 +103,10 @@ def by_id(op: str, ids: int | Sequence[int], **more: Any) -> Call[list[str]]:
 
 
 def select(op: str, filter: dict[str, Any], **more: Any) -> Call[Touched]:
-    return Call(op, _given(filter={name: value for name, value in filter.items() if value is not None}, **more), Touched._read)
+    said = {name: value for name, value in filter.items() if value is not None}
+    if "ids" in said:
+        said["ids"] = _ids(op, said["ids"])
+    return Call(op, _given(filter=said, **more), Touched._read)
 
 
 def edit_of(changes: Mapping[str, Any]) -> dict[str, Any]:

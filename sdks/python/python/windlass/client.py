@@ -78,24 +78,24 @@ class Client(_Calling):
         """Changes jobs that do not run: ``delay``, ``at`` or ``now=True``, ``queue``, ``priority``, ``max_attempts``, ``args``. For each ``edited``, ``running``, ``finished``, ``encrypted`` or ``not_found``."""
         return await self._send(calls.by_id("edit", ids, edit=calls.edit_of(changes)))
 
-    async def cancel_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
-        """Cancels all jobs that a filter selects; those of the whole store only with ``everything=True``. With ``dry_run`` nothing is changed, and you see what would be; ``at_most`` so many are touched, and of these ``per_second`` at most.
+    async def cancel_where(self, *, ids: Iterable[int] | None = None, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
+        """Cancels all jobs that a filter selects, or those with these ``ids``; those of the whole store only with ``everything=True``. With ``dry_run`` nothing is changed, and you see what would be; ``at_most`` so many are touched, and of these ``per_second`` at most.
 
         Raises :class:`windlass.errors.InvalidOption` for a filter that selects every job, for one of jobs to which it cannot be done, and for a pace that is none.
         """
-        return await self._send(calls.select("cancel", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
+        return await self._send(calls.select("cancel", {"ids": ids, "state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
 
-    async def retry_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
+    async def retry_where(self, *, ids: Iterable[int] | None = None, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
         """Retries all jobs that a filter selects. Takes and raises the same as :meth:`cancel_where`."""
-        return await self._send(calls.select("retry", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
+        return await self._send(calls.select("retry", {"ids": ids, "state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
 
-    async def delete_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
+    async def delete_where(self, *, ids: Iterable[int] | None = None, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
         """Removes all jobs that a filter selects. Takes and raises the same as :meth:`cancel_where`."""
-        return await self._send(calls.select("delete", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
+        return await self._send(calls.select("delete", {"ids": ids, "state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
 
-    async def edit_where(self, changes: JobEdit, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
+    async def edit_where(self, changes: JobEdit, *, ids: Iterable[int] | None = None, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
         """Changes all jobs that a filter selects, those that wait; dead and cancelled ones where ``state`` names them and the changes say no time. Takes and raises the same as :meth:`cancel_where`."""
-        return await self._send(calls.select("edit", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, edit=calls.edit_of(changes), everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
+        return await self._send(calls.select("edit", {"ids": ids, "state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, edit=calls.edit_of(changes), everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
 
     async def any_available(self, queues: Iterable[str], *, kinds: Iterable[str] | None = None) -> bool:
         """Whether a worker of these queues, which knows these kinds (default: all), would be given a job now, if only to find that it does not know its kind. Cheap."""
@@ -303,24 +303,24 @@ class SyncClient(_Calling):
         """Changes jobs that do not run: ``delay``, ``at`` or ``now=True``, ``queue``, ``priority``, ``max_attempts``, ``args``. For each ``edited``, ``running``, ``finished``, ``encrypted`` or ``not_found``."""
         return self._send(calls.by_id("edit", ids, edit=calls.edit_of(changes)))
 
-    def cancel_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
-        """Cancels all jobs that a filter selects; those of the whole store only with ``everything=True``. With ``dry_run`` nothing is changed, and you see what would be; ``at_most`` so many are touched, and of these ``per_second`` at most.
+    def cancel_where(self, *, ids: Iterable[int] | None = None, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
+        """Cancels all jobs that a filter selects, or those with these ``ids``; those of the whole store only with ``everything=True``. With ``dry_run`` nothing is changed, and you see what would be; ``at_most`` so many are touched, and of these ``per_second`` at most.
 
         Raises :class:`windlass.errors.InvalidOption` for a filter that selects every job, for one of jobs to which it cannot be done, and for a pace that is none.
         """
-        return self._send(calls.select("cancel", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
+        return self._send(calls.select("cancel", {"ids": ids, "state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
 
-    def retry_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
+    def retry_where(self, *, ids: Iterable[int] | None = None, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
         """Retries all jobs that a filter selects. Takes and raises the same as :meth:`cancel_where`."""
-        return self._send(calls.select("retry", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
+        return self._send(calls.select("retry", {"ids": ids, "state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
 
-    def delete_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
+    def delete_where(self, *, ids: Iterable[int] | None = None, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
         """Removes all jobs that a filter selects. Takes and raises the same as :meth:`cancel_where`."""
-        return self._send(calls.select("delete", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
+        return self._send(calls.select("delete", {"ids": ids, "state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
 
-    def edit_where(self, changes: JobEdit, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
+    def edit_where(self, changes: JobEdit, *, ids: Iterable[int] | None = None, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
         """Changes all jobs that a filter selects, those that wait; dead and cancelled ones where ``state`` names them and the changes say no time. Takes and raises the same as :meth:`cancel_where`."""
-        return self._send(calls.select("edit", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, edit=calls.edit_of(changes), everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
+        return self._send(calls.select("edit", {"ids": ids, "state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, edit=calls.edit_of(changes), everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
 
     def any_available(self, queues: Iterable[str], *, kinds: Iterable[str] | None = None) -> bool:
         """Whether a worker of these queues, which knows these kinds (default: all), would be given a job now, if only to find that it does not know its kind. Cheap."""
