@@ -32,8 +32,8 @@ pub(crate) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
         "cancel" | "retry" | "edit" | "delete" => select::call(client, op, payload).await,
         "pause" | "resume" | "drain_worker" | "limit" | "limit_keys" | "limit_key" | "unlimit_key"
         | "unlimit_keys" | "key_limits" => limits::call(client, op, payload).await,
-        "put_schedules" | "schedules" | "schedule" | "remove_schedule" | "pause_schedule"
-        | "resume_schedule" | "run_schedule" | "preview_schedule" => {
+        "put_schedules" | "put_schedule_file" | "schedules" | "schedule" | "remove_schedule"
+        | "pause_schedule" | "resume_schedule" | "run_schedule" | "preview_schedule" => {
             schedules::call(client, op, payload).await
         }
         "timings" | "failures" | "mark" | "marks" => timings::call(client, op, payload).await,

@@ -90,7 +90,8 @@ impl Client {
     /// | `pause`, `resume`, `unlimit_keys`, `key_limits` | `queue` | nothing; the limits or null |
     /// | `limit` | `queue`, `limits` | |
     /// | `limit_keys`, `limit_key`, `unlimit_key` | `queue`, `key`, `limit` | |
-    /// | `put_schedules` | `schedules`, `source`, `prune` | `replies`, `removed` |
+    /// | `put_schedules` | `schedules`, `source`, `prune` | `names`, `replies`, `removed` |
+    /// | `put_schedule_file` | `file`: the path of one in TOML, `prune` | the same |
     /// | `schedules` | `source`, `after`, `limit` | `schedules`, `next` |
     /// | `schedule`, `remove_schedule`, `pause_schedule`, `resume_schedule`, `run_schedule` | `name` | a record or null; nothing; `id` |
     /// | `preview_schedule` | `schedule`, `after`, `count` | times |

@@ -180,7 +180,10 @@ fn queues_are_paused_and_limited_and_schedules_declared() {
 
     let nightly = json!({"name": "nightly", "cron": "0 3 * * *", "zone": "Europe/Berlin", "overlap": "skip", "missed": {"all": 3}, "job": {"kind": "a"}});
     let put = json!({"schedules": [nightly], "source": "app"});
-    assert_eq!(store.ask("put_schedules", &put), json!({"replies": ["created"], "removed": []}));
+    assert_eq!(
+        store.ask("put_schedules", &put),
+        json!({"names": ["nightly"], "replies": ["created"], "removed": []})
+    );
     assert_eq!(store.ask("put_schedules", &put)["replies"], json!(["unchanged"]));
     let ticks = store
         .ask("preview_schedule", &json!({"schedule": nightly, "after": "2026-01-01T00:00:00Z", "count": 2}));
@@ -196,8 +199,31 @@ fn queues_are_paused_and_limited_and_schedules_declared() {
     store.ask("resume_schedule", &name);
     assert_eq!(store.ask("schedule", &name)["paused"], false);
     let pruned = store.ask("put_schedules", &json!({"schedules": [], "source": "app", "prune": true}));
-    assert_eq!(pruned, json!({"replies": [], "removed": ["nightly"]}));
+    assert_eq!(pruned, json!({"names": [], "replies": [], "removed": ["nightly"]}));
     store.refused("remove_schedule", &name, "not_found", "nightly");
+}
+
+#[test]
+fn schedules_are_declared_by_a_file() {
+    let store = Store::new();
+    let file = store.dir.path().join("schedules.toml");
+    let entry = |name: &str| format!("[[schedule]]\nname = \"{name}\"\ncron = \"@daily\"\nkind = \"k\"\n");
+    let write = |text: String| std::fs::write(&file, text).unwrap();
+    let put = |prune: bool| ("put_schedule_file", json!({"file": file, "prune": prune}));
+    let asked = |(op, payload): (&str, Value)| store.ask(op, &payload);
+    write(format!("source = \"app\"\n{}{}", entry("a"), entry("b")));
+    let created = json!({"names": ["a", "b"], "replies": ["created", "created"], "removed": []});
+    assert_eq!(asked(put(true)), created);
+    write(format!("source = \"app\"\n{}", entry("b")));
+    assert_eq!(asked(put(false)), json!({"names": ["b"], "replies": ["unchanged"], "removed": []}));
+    assert_eq!(asked(put(true)), json!({"names": ["b"], "replies": ["unchanged"], "removed": ["a"]}));
+    assert_eq!(store.ask("schedule", &json!({"name": "b"}))["source"], "app");
+    write(entry("c"));
+    let (op, pruning) = put(true);
+    store.refused(op, &pruning, "invalid_option", "prune needs to know whose schedules it has");
+    write(entry("c").replace("@daily", "61 * * * *"));
+    store.refused(op, &put(false).1, "invalid_option", "schedules.toml: line 1: schedule \"c\": the minute");
+    store.refused(op, &json!({"file": "nowhere.toml"}), "invalid_option", "nowhere.toml: cannot be read");
 }
 
 #[test]

@@ -1,4 +1,8 @@
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { inspect } from 'node:util'
 import { test } from 'node:test'
 import {
@@ -159,9 +163,27 @@ onBoth('queues are paused, limited, and their keys, too', async ({ windlass }) =
   await assert.rejects(windlass.limits.set('mail', { concurrency: 0 }), /1 to 1000000, got 0/)
 })
 
+onBoth('schedules are declared by a file', async ({ windlass }, t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'windlass-test-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'schedules.toml')
+  const entry = (name: string) => `[[schedule]]\nname = "${name}"\ncron = "@daily"\nkind = "plain"\nargs = { n = 7 }\n`
+  writeFileSync(file, `source = "shop"\n${entry('a')}${entry('b')}`)
+  assert.deepEqual(await windlass.schedules.putFile(file), { names: ['a', 'b'], replies: ['created', 'created'], removed: [] })
+  writeFileSync(file, `source = "shop"\n${entry('b')}`)
+  assert.deepEqual(await windlass.schedules.putFile(pathToFileURL(file), { prune: true }), { names: ['b'], replies: ['unchanged'], removed: ['a'] })
+  assert.deepEqual((await windlass.job(await windlass.schedules.run('b')))!.args, { n: 7 })
+  writeFileSync(file, entry('c').replace('@daily', '61 * * * *'))
+  await assert.rejects(windlass.schedules.putFile(file), /schedules.toml: line 1: schedule "c": the minute/)
+  writeFileSync(file, entry('c'))
+  await assert.rejects(windlass.schedules.putFile(file, { prune: true }), /prune needs to know whose schedules it has/)
+  await assert.rejects(windlass.schedules.putFile(join(folder, 'another.toml')), { code: 'invalid_option', message: /cannot be read/ })
+  await assert.rejects(windlass.schedules.putFile(7 as never), /takes the path of a TOML file, got 7/)
+})
+
 onBoth('schedules are declared, previewed, run, paused and removed', async ({ windlass }) => {
   const report = schedule({ name: 'report', cron: '30 6 * * MON-FRI', zone: 'Europe/Berlin', job: mail, args: { to: 'a@example.com' }, jitter: '1m', overlap: 'skip' })
-  assert.deepEqual(await windlass.schedules.put([report], { source: 'app' }), { replies: ['created'], removed: [] })
+  assert.deepEqual(await windlass.schedules.put([report], { source: 'app' }), { names: ['report'], replies: ['created'], removed: [] })
   assert.deepEqual((await windlass.schedules.put([report], { source: 'app' })).replies, ['unchanged'])
   const listed = (await windlass.schedules.list({ source: 'app' })).schedules
   assert.deepEqual([listed.length, listed[0]!.name, listed[0]!.paused], [1, 'report', false])

@@ -21,7 +21,7 @@ export { cancel, complete, discard, retry, snooze, type Outcome } from './outcom
 export type { Failure, Mark, Quantiles, Timed, TimingsOptions } from './timings.js'
 export type { EndState, History, HistoryOptions, RetentionRecord, RetentionRule, Settings, SettingsChange } from './policy.js'
 export type { HandlerReport, JobPage, JobRecord, JobState, QueueFilter, QueueRecord, StoreStatus, WorkerRecord } from './records.js'
-export { schedule, type ScheduleOptions, type ScheduleRecord, type Schedules, type ScheduleSpec } from './schedules.js'
+export { schedule, type ScheduleOptions, type ScheduleRecord, type Schedules, type ScheduleSpec, type SchedulesPut } from './schedules.js'
 export type { StandardSchema } from './schema.js'
 export type { CancelReply, DeleteReply, EditReply, JobEdit, JobFilter, RetryReply, Selection, Touched } from './select.js'
 export { fromDrizzle, fromKnex, fromKysely, fromPrisma } from './sql/adapters.js'

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import type { Connection } from './connection.js'
 import type { ArgsInput, JobDefinition } from './define.js'
 import { check, needsJob } from './enqueue.js'
@@ -52,6 +53,16 @@ export interface ScheduleRecord {
   error: string | null
 }
 
+/** What became of schedules that were declared. */
+export interface SchedulesPut {
+  /** Their names, in order. */
+  names: string[]
+  /** Of each. */
+  replies: Array<'created' | 'changed' | 'unchanged'>
+  /** The names of those that `prune` removed. */
+  removed: string[]
+}
+
 /** A schedule, with args of the type that its job takes. */
 export function schedule<J extends JobDefinition> (spec: ScheduleSpec<J>): ScheduleSpec {
   return spec as unknown as ScheduleSpec
@@ -71,13 +82,26 @@ export class Schedules {
    * await windlass.schedules.put([schedule({ name: 'report', cron: '30 6 * * MON-FRI', zone: 'Europe/Berlin', job: report, args: {} })])
    * ```
    */
-  async put (schedules: ScheduleSpec[], options: { source?: string | undefined, prune?: boolean | undefined } = {}): Promise<{ replies: Array<'created' | 'changed' | 'unchanged'>, removed: string[] }> {
+  async put (schedules: ScheduleSpec[], options: { source?: string | undefined, prune?: boolean | undefined } = {}): Promise<SchedulesPut> {
     if (options.prune && !options.source) {
       throw new InvalidOption('invalid_option', "prune removes what else is of a source, so say which one: put(schedules, { source: 'shop', prune: true })")
     }
     if (!Array.isArray(schedules)) throw new InvalidOption('invalid_option', `put takes an array of schedules, got ${shown(schedules)}`)
     const wire = await Promise.all(schedules.map(wireSchedule))
     return record(await this.#on.call('put_schedules', { schedules: wire, ...options }))
+  }
+
+  /**
+   * Declares the schedules of a TOML file, all or none: those that `windlass schedules apply` takes, with the `source` that the file names. With `prune` what else is
+   * of that source is removed.
+   *
+   * ```ts
+   * await windlass.schedules.putFile(new URL('./schedules.toml', import.meta.url), { prune: true })
+   * ```
+   */
+  async putFile (file: string | URL, { prune = false }: { prune?: boolean | undefined } = {}): Promise<SchedulesPut> {
+    if (typeof file !== 'string' && !(file instanceof URL)) throw new InvalidOption('invalid_option', `putFile takes the path of a TOML file, got ${shown(file)}`)
+    return record(await this.#on.call('put_schedule_file', { file: file instanceof URL ? fileURLToPath(file) : file, prune }))
   }
 
   /** A page of schedules by name; go on with `after: next`. */

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 from worked import drain, record
@@ -72,6 +73,29 @@ def test_schedules_are_put_at_run_time(app: App) -> None:
         app.sync.put_schedules([], prune=True)
     with pytest.raises(InvalidOption, match="say which one: put_schedules"):
         asyncio.run(app.client.put_schedules([], prune=True))
+
+
+def test_schedules_are_put_from_a_file(app: App, tmp_path: Path) -> None:
+    file = tmp_path / "schedules.toml"
+    entry = '[[schedule]]\nname = "{}"\ncron = "@daily"\nkind = "report"\nargs = {{ customer = 7 }}\n'
+    file.write_text('source = "shop"\n' + entry.format("a") + entry.format("b"))
+    first = app.sync.put_schedule_file(file)
+    assert (first.names, first.replies, first.removed) == (["a", "b"], ["created", "created"], [])
+    file.write_text('source = "shop"\n' + entry.format("b"))
+    again = asyncio.run(app.client.put_schedule_file(str(file), prune=True))
+    assert (again.names, again.replies, again.removed) == (["b"], ["unchanged"], ["a"])
+    assert record(app, app.sync.run_schedule("b")).args == {"customer": 7}
+    file.write_text(entry.format("c"))
+    with pytest.raises(InvalidOption, match="prune needs to know whose schedules it has"):
+        app.sync.put_schedule_file(file, prune=True)
+    file.write_text(entry.format("c").replace("@daily", "61 * * * *"))
+    with pytest.raises(InvalidOption, match='schedules.toml: line 1: schedule "c": the minute'):
+        app.sync.put_schedule_file(file)
+    with pytest.raises(InvalidOption, match="cannot be read"):
+        app.sync.put_schedule_file(tmp_path / "another.toml")
+    with pytest.raises(InvalidOption, match="takes the path of a TOML file, got 5"):
+        app.sync.put_schedule_file(5)  # type: ignore[arg-type]
+    assert [schedule.name for schedule in app.sync.schedules()] == ["b"]
 
 
 def test_a_schedule_tells_when_it_fires(app: App) -> None:

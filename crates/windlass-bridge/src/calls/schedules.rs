@@ -3,7 +3,12 @@ use crate::ScheduleSpec;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
-use windlass::{Client, Result, ScheduleFilter, SchedulePut, SchedulesPut, preview};
+use std::path::PathBuf;
+use tokio::task::spawn_blocking;
+use windlass::{
+    Client, Error, ErrorKind, Result, Schedule, ScheduleFile, ScheduleFilter, SchedulePut, SchedulesPut,
+    preview,
+};
 
 /// How many schedules a page has, and how many ticks a preview, where nothing is said.
 const PAGE: u32 = 100;
@@ -15,6 +20,14 @@ struct Put<'a> {
     #[serde(borrow)]
     schedules: Vec<ScheduleSpec<'a>>,
     source: Option<String>,
+    #[serde(default)]
+    prune: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PutFile {
+    file: PathBuf,
     #[serde(default)]
     prune: bool,
 }
@@ -44,7 +57,12 @@ struct Preview<'a> {
 
 pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<String> {
     match op {
-        "put_schedules" => put(client, read(payload)?).await,
+        "put_schedules" => {
+            let Put { schedules, source, prune } = read(payload)?;
+            let declared = schedules.into_iter().map(ScheduleSpec::schedule).collect::<Result<_>>()?;
+            put(client, &source.unwrap_or_default(), declared, prune).await
+        }
+        "put_schedule_file" => put_file(client, read(payload)?).await,
         "schedules" => list(client, read(payload)?).await,
         "preview_schedule" => {
             let Preview { schedule, after, count } = read(payload)?;
@@ -67,13 +85,28 @@ pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
     }
 }
 
-async fn put(client: &Client, put: Put<'_>) -> Result<String> {
-    let source = put.source.unwrap_or_default();
-    let declared: Vec<_> = put.schedules.into_iter().map(ScheduleSpec::schedule).collect::<Result<_>>()?;
-    let SchedulesPut { puts, pruned } = match put.prune {
-        true => client.schedules().put_all_of(&source, declared).await?,
+async fn put_file(client: &Client, PutFile { file, prune }: PutFile) -> Result<String> {
+    // Not in a thread that keeps leases: a large one takes a second.
+    let reading = spawn_blocking(move || (ScheduleFile::read(&file), file));
+    let (read, file) = reading.await.map_err(|cause| {
+        Error::new(ErrorKind::Internal, "the file of schedules was not read").with_source(cause)
+    })?;
+    let ScheduleFile { source, schedules, .. } = read?;
+    if prune && source.is_empty() {
+        let file = file.display();
+        let message =
+            format!("{file}: prune needs to know whose schedules it has; write source = \"NAME\" at its top");
+        return Err(Error::new(ErrorKind::InvalidOption, message));
+    }
+    put(client, &source, schedules, prune).await
+}
+
+async fn put(client: &Client, source: &str, declared: Vec<Schedule>, prune: bool) -> Result<String> {
+    let names: Vec<_> = declared.iter().map(|schedule| schedule.name().to_owned()).collect();
+    let SchedulesPut { puts, pruned } = match prune {
+        true => client.schedules().put_all_of(source, declared).await?,
         false => {
-            let named = declared.into_iter().map(|schedule| schedule.with_source(&source));
+            let named = declared.into_iter().map(|schedule| schedule.with_source(source));
             client.schedules().put(named).await?
         }
     };
@@ -82,7 +115,8 @@ async fn put(client: &Client, put: Put<'_>) -> Result<String> {
         SchedulePut::Changed => "changed",
         _ => "unchanged",
     };
-    say(&json!({ "replies": puts.iter().map(word).collect::<Vec<_>>(), "removed": pruned }))
+    let replies: Vec<_> = puts.iter().map(word).collect();
+    say(&json!({ "names": names, "replies": replies, "removed": pruned }))
 }
 
 async fn list(client: &Client, list: List) -> Result<String> {

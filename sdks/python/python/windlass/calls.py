@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from os import PathLike, fspath
 from typing import Any, Callable, Generic, TypeVar
 
 from .args import encode
@@ -13,7 +14,7 @@ from .duration import Duration, millis
 from .errors import InvalidOption
 from .history import History
 from .options import instant
-from .records import AuditRecord, EnqueuedUnique, EventPage, JobPage, JobRecord, QueueStats, ScheduleRecord, Touched
+from .records import AuditRecord, EnqueuedUnique, EventPage, JobPage, JobRecord, QueueStats, ScheduleRecord, SchedulesPut, Touched
 from .retention import RetentionRule
 from .timings import Failure, Mark, Timed
 
@@ -98,8 +99,7 @@ def by_id(op: str, ids: int | Sequence[int], **more: Any) -> Call[list[str]]:
 def _ids(op: str, ids: Any) -> list[int]:
     if isinstance(ids, (str, bytes)) or not isinstance(ids, (int, Iterable)):
         raise InvalidOption(f"{op} takes the id of a job, or a list of ids, got {ids!r}")
-    named = [ids] if isinstance(ids, int) else list(ids)
-    return Call(op, _given(ids=named, **more), lambda answer: list(answer["replies"]))
+    return [ids] if isinstance(ids, int) else list(ids)
 
 
 def select(op: str, filter: dict[str, Any], **more: Any) -> Call[Touched]:
@@ -178,6 +178,12 @@ def schedules(source: str | None, after: str | None, limit: int) -> Call[list[Sc
 def schedule(name: str) -> Call[ScheduleRecord | None]:
     read: Callable[[Any], ScheduleRecord | None] = lambda one: None if one is None else ScheduleRecord._read(one)
     return Call("schedule", _given(name=name), read)
+
+
+def put_schedule_file(file: str | PathLike[str], prune: bool) -> Call[SchedulesPut]:
+    if not isinstance(file, (str, PathLike)):
+        raise InvalidOption(f"put_schedule_file takes the path of a TOML file, got {file!r}")
+    return Call("put_schedule_file", _given(file=fspath(file), prune=prune), SchedulesPut._read)
 
 
 def of_schedule(op: str, name: str) -> Call[None]:

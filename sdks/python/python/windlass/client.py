@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from os import PathLike
 from typing import Any, TypeVar
 
 from . import calls
@@ -159,6 +160,13 @@ class Client(_Calling):
         Raises :class:`windlass.errors.InvalidOption` for a schedule that cannot be, and for ``prune`` without a source.
         """
         return await self._send(put_schedules(schedules, source, prune))
+
+    async def put_schedule_file(self, file: str | PathLike[str], *, prune: bool = False) -> SchedulesPut:
+        """Stores the schedules of a TOML file, all or none: those that ``windlass schedules apply`` takes, with the ``source`` that the file names. With ``prune`` what else is of that source is removed.
+
+        Raises :class:`windlass.errors.InvalidOption` for a file that cannot be read, with the line that is wrong, and for ``prune`` where the file names no source.
+        """
+        return await self._send(calls.put_schedule_file(file, prune))
 
     async def pause_schedule(self, name: str) -> None:
         """Stops a schedule until it is resumed."""
@@ -384,6 +392,13 @@ class SyncClient(_Calling):
         Raises :class:`windlass.errors.InvalidOption` for a schedule that cannot be, and for ``prune`` without a source.
         """
         return self._send(put_schedules(schedules, source, prune))
+
+    def put_schedule_file(self, file: str | PathLike[str], *, prune: bool = False) -> SchedulesPut:
+        """Stores the schedules of a TOML file, all or none: those that ``windlass schedules apply`` takes, with the ``source`` that the file names. With ``prune`` what else is of that source is removed.
+
+        Raises :class:`windlass.errors.InvalidOption` for a file that cannot be read, with the line that is wrong, and for ``prune`` where the file names no source.
+        """
+        return self._send(calls.put_schedule_file(file, prune))
 
     def pause_schedule(self, name: str) -> None:
         """Stops a schedule until it is resumed."""

@@ -180,6 +180,8 @@ class ScheduleRecord(_Record):
 class SchedulesPut(_Record):
     """What became of schedules that were stored."""
 
+    names: list[str]
+    """Theirs, in order."""
     replies: list[str]
     """For each ``created``, ``changed`` or ``unchanged``."""
     removed: list[str]
