@@ -70,6 +70,9 @@ def test_the_transaction_moves_all_or_nothing(folder: Path, postgres: str) -> No
     with psycopg.connect(postgres) as connection:
         assert connection.execute("SELECT cents FROM account").fetchone() == (450,)
     assert [job.kind for job in app.sync.jobs(state="completed").jobs].count("receipt.send") == 1
+    run(folder, "by_hand.py", WINDLASS_STORE=postgres)
+    [receipt] = app.sync.jobs(state="available").jobs
+    assert (receipt.kind, receipt.args) == ("receipt.send", {"payment": 7})
     app.close()
 
 

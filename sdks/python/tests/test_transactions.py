@@ -16,7 +16,7 @@ from worked import drain, record
 
 from windlass import App, Context, Job, Unique, errors
 from windlass.drivers import run_sync
-from windlass.errors import InvalidOption, LeaseLost, UniqueConflict, Unsupported
+from windlass.errors import InvalidArgs, InvalidOption, LeaseLost, UniqueConflict, Unsupported
 
 
 @pytest.fixture
@@ -294,6 +294,37 @@ def test_many_join_in_one_statement(shop: App, pay: Job[Any], postgres: str) -> 
             return await pay.enqueue_many_in(connection, jobs[:3])
 
     assert [shop.sync.job(id).args for id in asyncio.run(main())] == jobs[:3]  # type: ignore[union-attr]
+
+
+def test_a_statement_is_for_any_driver(shop: App, pay: Job[Any], postgres: str, sqlite: App) -> None:
+    later = pay.with_options(priority=-3, key="acme", tags=["x"], delay="1h")
+    unique = pay.with_options(unique=Unique(fields=["n"]))
+    with psycopg.connect(postgres) as connection:
+        [(id,)] = connection.execute(*later.enqueue_sql_sync(**ARGS)).fetchall()
+        assert shop.sync.job(id) is None
+        connection.commit()
+        job = record(shop, id)
+        assert (job.args, job.priority, job.key, job.tags, job.state) == (ARGS, -3, "acme", ["x"], "scheduled")
+        [first, other, again] = connection.execute(*unique.enqueue_many_sql_sync([ARGS, ARGS | {"n": 2}, ARGS])).fetchall()
+        assert first == again != other
+
+    async def main() -> list[int]:
+        connection = await asyncpg.connect(postgres)
+        one, params = (await pay.enqueue_sql(**ARGS)).numbered()
+        many, lists = (await pay.enqueue_many_sql([ARGS, ARGS])).numbered()
+        ids = [row["id"] for row in [*await connection.fetch(one, *params), *await connection.fetch(many, *lists)]]
+        await connection.close()
+        return ids
+
+    assert [record(shop, id).args for id in asyncio.run(main())] == [ARGS] * 3
+    with pytest.raises(InvalidArgs, match="no statement enqueues no job"):
+        pay.enqueue_many_sql_sync([])
+
+    @sqlite.job("a")
+    def job_of_sqlite() -> None: ...
+
+    with pytest.raises(Unsupported):
+        job_of_sqlite.enqueue_sql_sync()
 
 
 @pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])

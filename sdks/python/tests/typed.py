@@ -76,6 +76,9 @@ async def right() -> None:
     why: str = app.sync.failures("1h", queue="q")[0].sample
     print(counted)
     await bulk.enqueue_many([{"n": 1}])
+    text, params = await send_mail.enqueue_sql("a")
+    numbered: str = thumb.enqueue_sql_sync(image=7).numbered()[0]
+    print(text.upper(), len(params), numbered)
     put: list[str] = (await app.client.put_schedules([Schedule("a", "@daily", send_mail, {"to": "a"})], source="x", prune=True)).removed
     app.sync.put_schedules(schedule for schedule in [Schedule("b", "@daily", ship, Order(7))])
     print(put, ran, why)
@@ -94,6 +97,7 @@ async def wrong() -> None:
     await app.client.jobs(state="lost")  # type: ignore[arg-type]
     await app.client.cancel("7")  # type: ignore[arg-type]
     await send_mail.enqueue_unique(to=7)  # type: ignore[arg-type]
+    send_mail.enqueue_sql_sync(to=7)  # type: ignore[arg-type]
     app.sync.edit_where({"priority": "high"}, queue="mail")  # type: ignore[typeddict-item]
     app.job(7)  # type: ignore[call-overload]
     app.batch("none")(takes_nothing)  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from ._loading import __version__
 from .app import App
 from .client import Client, SyncClient
 from .context import Context
+from .drivers import SqlCall
 from .errors import WindlassError
 from .events import Events
 from .history import Count, History
@@ -53,6 +54,7 @@ __all__ = [
     "ScheduleRecord",
     "SchedulesPut",
     "Snooze",
+    "SqlCall",
     "SyncClient",
     "Timed",
     "Touched",

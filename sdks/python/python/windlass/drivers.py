@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import importlib
 import re
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple
 
 from .args import encode
 from .errors import InvalidOption, WindlassError, error_of
@@ -18,17 +19,31 @@ _CODES = {
     "WL007": "unique_conflict", "3F000": "schema_missing",
 }  # fmt: skip
 _PLACEHOLDER = re.compile(r"\$(\d+)")
+_PERCENT = re.compile("%[s%]")
 _KNOWN = "psycopg 3, asyncpg, SQLAlchemy (its Session, Connection and their async forms) and Django's connections"
 
 Statement = dict[str, Any]
 """``text`` with ``$1``, ``params``: each with its ``type`` and ``value``."""
 
 
+class SqlCall(NamedTuple):
+    """A statement for any driver of PostgreSQL, as in ``cursor.execute(*call)``. It gives a row for each job, with its id."""
+
+    text: str
+    """With ``%s`` in the place of each parameter."""
+    params: list[str | int]
+
+    def numbered(self) -> tuple[str, list[str | int]]:
+        """The same for drivers that have ``$1``, ``$2`` and so on in the places of parameters."""
+        numbers = count(1)
+        return _PERCENT.sub(lambda found: "%" if found[0] == "%%" else f"${next(numbers)}", self.text), self.params
+
+
 def _values(statement: Statement) -> list[Any]:
     return [param["value"] if param["type"] == "text" else int(param["value"]) for param in statement["params"]]
 
 
-def _percent(statement: Statement) -> tuple[str, list[Any]]:
+def percent(statement: Statement) -> SqlCall:
     """With ``%s`` for each parameter, in the order of their use."""
     values, used = _values(statement), []
 
@@ -36,7 +51,7 @@ def _percent(statement: Statement) -> tuple[str, list[Any]]:
         used.append(values[int(found[1]) - 1])
         return "%s"
 
-    return _PLACEHOLDER.sub(place, statement["text"].replace("%", "%%")), used
+    return SqlCall(_PLACEHOLDER.sub(place, statement["text"].replace("%", "%%")), used)
 
 
 def together(statements: list[Statement], is_unique: bool) -> Statement:
@@ -72,7 +87,7 @@ def _of_sqlalchemy(connection: Any, statement: Statement) -> tuple[str, tuple[An
     if dialect.name != "postgresql":
         raise InvalidOption(f"jobs join transactions of PostgreSQL, this one is of {dialect.name}")
     if dialect.paramstyle in ("format", "pyformat"):
-        text, values = _percent(statement)
+        text, values = percent(statement)
         return text, tuple(values)
     if dialect.paramstyle == "numeric_dollar":
         return statement["text"], tuple(_values(statement))
@@ -115,10 +130,10 @@ def _run_sync(connection: Any, statement: Statement) -> Any:
         if connection.vendor != "postgresql":
             raise InvalidOption(f"jobs join transactions of PostgreSQL, this one is of {connection.vendor}")
         with connection.cursor() as cursor:
-            cursor.execute(*_percent(statement))
+            cursor.execute(*percent(statement))
             return cursor.fetchall()
     with connection.cursor(row_factory=_tuples()) as cursor:
-        return cursor.execute(*_percent(statement)).fetchall()
+        return cursor.execute(*percent(statement)).fetchall()
 
 
 async def run(connection: Any, statement: Statement) -> list[int]:
@@ -140,7 +155,31 @@ async def _run(connection: Any, statement: Statement) -> Any:
         text, values = _of_sqlalchemy(on, statement)
         return (await on.exec_driver_sql(text, values)).fetchall()
     async with connection.cursor(row_factory=_tuples()) as cursor:
-        return await (await cursor.execute(*_percent(statement))).fetchall()
+        return await (await cursor.execute(*percent(statement))).fetchall()
+
+
+def complete_sync(connection: Any, statement: Statement) -> None:
+    """Runs a statement that is to commit together with what the transaction did before: refused where each statement commits by itself."""
+    _refuse_autocommit(connection)
+    run_sync(connection, statement)
+
+
+async def complete(connection: Any, statement: Statement) -> None:
+    """The same through an async connection."""
+    _refuse_autocommit(connection)
+    await run(connection, statement)
+
+
+def _refuse_autocommit(connection: Any) -> None:
+    library = _library(connection)
+    if library == "asyncpg":
+        is_alone = not connection.is_in_transaction()
+    elif library == "django":
+        is_alone = connection.get_autocommit()
+    else:  # SQLAlchemy begins by itself
+        is_alone = library == "psycopg" and connection.autocommit and connection.info.transaction_status == _IDLE
+    if is_alone:
+        raise InvalidOption("no transaction is open on the connection, so the job would be completed apart from its effects: open one before these, and complete it there")
 
 
 def _tuples() -> Any:

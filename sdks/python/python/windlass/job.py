@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from . import calls, drivers
 from .args import encode
+from .drivers import SqlCall
 from .errors import InvalidArgs, InvalidOption
 from .handler import Handler
 from .options import Options
@@ -176,6 +177,29 @@ class Job(Generic[P]):
             statements = self._send_sync(self._enqueue_sql(encode(checked)))
             return drivers.run_sync(connection, self._together(statements))
 
+    async def enqueue_sql(self, /, *args: P.args, **kwargs: P.kwargs) -> SqlCall:
+        """The statement that enqueues a job, to be run in your transaction by a driver of PostgreSQL that :meth:`enqueue_in` does not know: its text and
+        its parameters. Raises as :meth:`enqueue_in`, but for what your driver raises."""
+        with self._sending():
+            return self._one_statement(await self._send(self._enqueue_sql(self._one(args, kwargs))))
+
+    def enqueue_sql_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> SqlCall:
+        """The same where there is no event loop."""
+        with self._sending():
+            return self._one_statement(self._send_sync(self._enqueue_sql(self._one(args, kwargs))))
+
+    async def enqueue_many_sql(self, jobs: Iterable[Any]) -> SqlCall:
+        """The same for one job for each of these args, of which there is one at least: args as of :meth:`enqueue_many`."""
+        checked = self._checked(jobs)
+        with self._sending(len(checked)):
+            return self._one_statement(await self._send(self._enqueue_sql(encode(checked))))
+
+    def enqueue_many_sql_sync(self, jobs: Iterable[Any]) -> SqlCall:
+        """The same where there is no event loop."""
+        checked = self._checked(jobs)
+        with self._sending(len(checked)):
+            return self._one_statement(self._send_sync(self._enqueue_sql(encode(checked))))
+
     async def _send(self, call: calls.Call[T]) -> T:
         return call.read(await self._connection.call(call.op, call.payload))
 
@@ -234,6 +258,11 @@ class Job(Generic[P]):
     def _enqueue_sql(self, args: str) -> calls.Call[list[drivers.Statement]]:
         self._refuse_key("a job in a transaction")
         return calls.enqueue_sql(self._written_spec(), args)
+
+    def _one_statement(self, statements: list[drivers.Statement]) -> SqlCall:
+        if not statements:
+            raise InvalidArgs("no statement enqueues no job: there must be the args of one at least")
+        return drivers.percent(self._together(statements))
 
     def _together(self, statements: list[drivers.Statement]) -> drivers.Statement:
         return drivers.together(statements, self.options.unique is not None)
