@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, ForwardRef
 
 import pytest
 from worked import drain, record
@@ -254,3 +254,21 @@ def test_a_worker_in_a_thread_is_told_how(sqlite: App) -> None:
     thread.start()
     thread.join()
     assert "signals come to the main thread alone: in another one work by `async with app.worker():`" in str(raised[0])
+
+
+def test_a_context_is_known_by_a_name_that_only_type_checkers_know(sqlite: App) -> None:
+    """As ``from windlass import Context`` below ``if TYPE_CHECKING``: the name is not there when the program runs."""
+    space: dict[str, Any] = {"__name__": "jobs"}
+    exec("def alone(ctx, n): ...\ndef together(contexts, jobs): ...", space)  # noqa: S102
+    alone, together = space["alone"], space["together"]
+    alone.__annotations__ = {"ctx": ForwardRef("Context"), "n": int}  # as Python has it from 3.14 on
+    together.__annotations__ = {"contexts": list[ForwardRef("Context")]}  # type: ignore[misc]
+    assert list(sqlite.job("alone")(alone).handler.signature.parameters) == ["n"]
+    assert sqlite.batch("together")(together).handler.takes_context
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="looks up the names of annotations at once")
+def test_annotations_that_cannot_be_looked_up_are_no_error(sqlite: App) -> None:
+    space: dict[str, Any] = {"app": sqlite, "__name__": "jobs"}
+    exec("@app.job('a')\ndef job(ctx: Context, n: OfATypeChecker) -> AlsoOfOne: ...", space)  # noqa: S102
+    assert list(space["job"].handler.signature.parameters) == ["n"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import collections.abc
 import inspect
 import traceback
 import typing
 from typing import Any, Callable
 
 from . import _native
+from ._signatures import hints, is_context, signature, takes_context, takes_contexts
 from ._telling import logger
 from .args import Model, encode, misfit
 from .context import Context
@@ -17,36 +17,6 @@ from .options import OPTIONS
 from .outcome import Complete, Discard, Outcome, Retry
 
 _FRAMES = 10  # of a traceback that is kept with the job
-
-
-def takes_context(function: Callable[..., Any]) -> bool:
-    """Whether its first parameter is a ``Context``."""
-    return _is_context(_first_hint(function))
-
-
-def _is_context(hint: Any) -> bool:
-    return hint is Context or hint in ("Context", "windlass.Context")
-
-
-def takes_contexts(function: Callable[..., Any]) -> bool:
-    """Whether its first parameter is a list of them."""
-    hint = _first_hint(function)
-    is_list = typing.get_origin(hint) in (list, collections.abc.Sequence) and typing.get_args(hint) == (Context,)
-    return is_list or hint in ("list[Context]", "list[windlass.Context]")
-
-
-def _first_hint(function: Callable[..., Any]) -> Any:
-    return next(iter(_hints(function).values()), None)
-
-
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """What is said of each parameter: a type, the text of an annotation that only a type checker can read, or nothing."""
-    parameters = inspect.signature(function).parameters
-    try:
-        known = typing.get_type_hints(function)
-    except Exception:
-        known = {name: one.annotation for name, one in parameters.items() if one.annotation is not one.empty}
-    return {name: known.get(name) for name in parameters}
 
 
 def refuse_odd(function: Any, what: str) -> None:
@@ -67,7 +37,7 @@ class AnyHandler:
         self.function = function
         self.is_async: bool = inspect.iscoroutinefunction(function)
         try:
-            inspect.signature(function).bind(None, None)
+            signature(function).bind(None, None)
         except TypeError:
             raise InvalidOption(f"{function.__qualname__} handles jobs of any kind, so it takes a Context and the args, whatever these are") from None
 
@@ -90,13 +60,13 @@ class Handler:
         self.signature: inspect.Signature = inspect.Signature()
         if not is_batch:
             self._read_signature(function)
-        elif self.takes_context and len(inspect.signature(function).parameters) < 2:
+        elif self.takes_context and len(signature(function).parameters) < 2:
             raise InvalidOption(f"{function.__qualname__} takes the contexts of several jobs, and behind them it must take the list of their args")
 
     def _read_signature(self, function: Callable[..., Any]) -> None:
-        parameters = list(inspect.signature(function).parameters.values())[self.takes_context :]
-        hints = _hints(function)
-        late = next((one.name for one in parameters if _is_context(hints[one.name])), None)
+        parameters = list(signature(function).parameters.values())[self.takes_context :]
+        said = hints(function)
+        late = next((one.name for one in parameters if is_context(said[one.name])), None)
         if late is not None:
             raise InvalidOption(f"{function.__qualname__}: the Context is handed in as the first parameter, so {late} must stand there")
         for parameter in parameters:
