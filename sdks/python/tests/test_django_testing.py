@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -88,6 +89,16 @@ before = app.connection.url
 def hello(name: str) -> str:
     return f"Hello, {name}"
 """
+SOCKET = """
+from django.db import connections
+from windlass.django import app_of, store
+
+connections["default"].settings_dict["HOST"] = ""
+store._SOCKETS = ("/nowhere", FOLDER)
+print(store.url_of("default"), app_of().sync.migrate()[0])
+connections["default"].settings_dict["PORT"] = "1"
+print(store.url_of("default"))
+"""
 THREADS = """
 import threading
 from django.db import connection, connections
@@ -138,6 +149,14 @@ def test_migrate_makes_the_tables(project: Django, tmp_path: Path) -> None:
     assert "Windlass: the schema of 'default' is version" in project.manage("migrate")
     assert "Windlass" not in project.manage("migrate")
     assert "is version" in project.manage("windlass", "migrate")
+
+
+def test_a_database_without_a_host_is_that_of_a_socket(project: Django, postgres: str) -> None:
+    with psycopg.connect(postgres) as server:
+        [(folder,)] = server.execute("SHOW unix_socket_directories").fetchall()
+    by_socket, by_name = project.shell(SOCKET.replace("FOLDER", repr(folder))).splitlines()
+    assert quote(folder, safe="") in by_socket and by_socket.endswith(" 0")
+    assert by_name.startswith("postgresql://postgres@localhost:1/")
 
 
 def test_threads_of_a_web_server_share_their_connections(project: Django) -> None:

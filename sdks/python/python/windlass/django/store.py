@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 # What both libpq and Windlass know; the rest of a connection's options is Django's own.
 _PARAMETERS = ("sslmode", "sslrootcert", "application_name", "connect_timeout")
 
+_SOCKETS = ("/var/run/postgresql", "/tmp")  # as distributions build PostgreSQL, and as it comes
+
 
 def url_of(using: str) -> str:
     """The store's URL of the database that a Django connection is for."""
@@ -37,12 +41,18 @@ def url_of(using: str) -> str:
     user = quote(settings["USER"], safe="")
     if settings["PASSWORD"]:
         user += ":" + quote(settings["PASSWORD"], safe="")
-    host = quote(settings["HOST"] or "localhost", safe="[]:")
-    if settings["HOST"].startswith("/"):
-        host = quote(settings["HOST"], safe="")
-    port = f":{settings['PORT']}" if settings["PORT"] else ""
+    port = str(settings["PORT"] or os.environ.get("PGPORT") or "")
+    host = settings["HOST"] or os.environ.get("PGHOST") or _host_of_sockets(port or "5432")
+    host = quote(host, safe="" if host.startswith("/") else "[]:")
     query = urlencode({name: settings["OPTIONS"][name] for name in _PARAMETERS if name in settings["OPTIONS"]})
-    return f"postgresql://{user + '@' if user else ''}{host}{port}/{quote(settings['NAME'], safe='')}{'?' + query if query else ''}"
+    return f"postgresql://{user + '@' if user else ''}{host}{':' + port if port else ''}/{quote(settings['NAME'], safe='')}{'?' + query if query else ''}"
+
+
+@cache
+def _host_of_sockets(port: str) -> str:
+    """Where Django's driver connects without a HOST: to a socket of this machine. The same for as long as the process lives, also while the server is away."""
+    there = [folder for folder in _SOCKETS if os.path.exists(f"{folder}/.s.PGSQL.{port}")]
+    return there[0] if there else _SOCKETS[0] if os.path.isdir(_SOCKETS[0]) else "localhost"
 
 
 def app_of(using: str = "default", *, name: str = "", keys: str | None = None, traces: Traces | None = None) -> App:
