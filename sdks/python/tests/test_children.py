@@ -18,7 +18,7 @@ import child_jobs
 import pytest
 from worked import drain, record
 
-from windlass import App, Context, children
+from windlass import App, Around, Context, children
 from windlass.args import encode
 from windlass.connection import Connection
 from windlass.errors import InvalidOption
@@ -192,6 +192,25 @@ def test_a_child_that_outlives_the_grace_period_is_ended_and_its_job_goes_back(a
     back = record(app, asyncio.run(main()))
     assert (back.state, back.attempt, back.errors) == ("available", 0, [])
     assert is_gone(int((tmp_path / "began-1").read_text()))
+
+
+def test_middleware_is_dropped_with_a_child_whose_job_goes_back(app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def around(ctx: Context) -> Around:
+        try:
+            seen.append((yield))
+        finally:
+            seen.append("over")
+
+    async def main() -> None:
+        await child_jobs.begin.enqueue(str(tmp_path), False)
+        async with app.worker(grace_period=0.05):
+            await exists(tmp_path / "began-1")
+
+    monkeypatch.setattr(app, "_middleware", [around])
+    asyncio.run(main())
+    assert seen == ["over"]
 
 
 def test_a_child_enqueues_where_its_worker_works(app: App) -> None:

@@ -47,6 +47,11 @@ def place_of(job: Job[Any]) -> tuple[str, str]:
     return module, name
 
 
+def stopped(reason: str) -> Ended:
+    """What became of a job whose child was ended since the job should stop."""
+    return "retry", None, f"stopped: {reason}"
+
+
 class Child(Runner):
     """Has a child process run the jobs of a thread; starts another one when it died."""
 
@@ -112,7 +117,7 @@ class Child(Runner):
                     until = now + GRACE.get(reason, SHORT_GRACE)
             elif reason is not None and now > until:
                 self._end()
-                return "retry", None, f"stopped: {reason}"
+                return stopped(reason)
 
     def _ended(self, said: dict[str, Any], job: _native.Job) -> Ended | None:
         ended = said["ended"]

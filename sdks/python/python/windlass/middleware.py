@@ -8,6 +8,7 @@ from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
+from .children import stopped
 from .context import Context, _current
 from .errors import InvalidOption
 from .handler import AnyHandler, Ended, Handler, awaited, each_of, failure, returned
@@ -173,6 +174,10 @@ class LayeredRunner(WrappedRunner):
         if layers.instead is not None:
             return returned(layers.end(layers.instead), job.kind)
         ended = self._runner.run(desk, job)
+        reason = desk.reason()
+        if reason in ("shutdown", "lost") and ended == stopped(reason):  # it runs again elsewhere
+            layers.drop()
+            return ended
         outcome = _of_ended(ended)
         after = layers.end(outcome)
         return ended if after is outcome else returned(after, job.kind)
