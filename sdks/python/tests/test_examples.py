@@ -221,6 +221,60 @@ print(result.status, result.args, result.return_value, *[span.name for span in e
     assert out == "SUCCESSFUL|['a@example.com']|Welcome, a@example.com!|send mail|process mail\n"
 
 
+ENDS = """
+
+from windlass import Discard, Retry, Snooze
+
+
+def _work(how):
+    if how == "raise":
+        raise ValueError("no route")
+    return {"discard": Discard("bad"), "retry": Retry("again"), "snooze": Snooze("1h")}.get(how, how)
+
+
+@task
+def ends(how):
+    return _work(how)
+
+
+@task
+async def ends_async(how):
+    return _work(how)
+"""
+
+
+@pytest.mark.parametrize("task", ["ends", "ends_async"])
+def test_django_is_told_when_a_task_has_finished(tmp_path: Path, task: str) -> None:
+    project = Django(tmp_path)
+    with (tmp_path / "mails/tasks.py").open("a") as tasks:
+        tasks.write(ENDS)
+    out = project.shell(
+        f"""
+import asyncio
+from mails.tasks import {task}
+from windlass.django._tasks import task_backends, task_finished
+
+def told(task_result, **_):
+    print(task_result.args[0], task_result.status, *[error.exception_class_path for error in task_result.errors])
+
+async def drain():
+    async with backend.worker() as worker:
+        await worker.until_idle()
+
+task_finished.connect(told)
+backend = task_backends["default"]
+for how in ["fine", "discard", "snooze", "retry", "raise"]:
+    id = int({task}.enqueue(how).id)
+    asyncio.run(drain())
+    while backend.app.sync.job(id).state == "retryable":
+        backend.app.sync.retry(id)
+        asyncio.run(drain())
+"""
+    )
+    wanted = ["fine SUCCESSFUL", "discard FAILED windlass.outcome.Discard", "retry FAILED windlass.outcome.Retry", "raise FAILED builtins.ValueError"]
+    assert out.splitlines() == wanted
+
+
 def test_the_command_of_django_takes_what_a_worker_takes(tmp_path: Path) -> None:
     project = Django(tmp_path)
     worker = project.begin("windlass", "worker", "--name", "tasks of ours", "--lease", "soon")

@@ -22,16 +22,14 @@ from ..context import Context
 from ..job import Job
 from ..records import JobRecord
 from ..worker import Worker
+from ._attempt import Attempt
 from ._tasks import (
     BaseTaskBackend,
-    TaskContext,
     TaskError,
     TaskResult,
     TaskResultDoesNotExist,
     TaskResultStatus,
     task_enqueued,
-    task_finished,
-    task_started,
 )
 from .store import app_of
 
@@ -145,8 +143,9 @@ class Backend(BaseTaskBackend):
         """What the job of a task calls."""
 
         def run(ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> Any:
-            first = self._begin(task, ctx, args, kwargs)
-            return self._end(task, ctx, args, kwargs, task.func(*first, *args, **kwargs))
+            with (attempt := Attempt(self, task, ctx, args, kwargs)) as first:
+                value = task.func(*first, *args, **kwargs)
+            return attempt.returned(value)
 
         async def run_async(ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> Any:
             # The asynchronous calls of the ORM have a thread, and with it a connection, of this job alone: one that is shared stays broken for all.
@@ -154,24 +153,14 @@ class Backend(BaseTaskBackend):
                 # Not where the caller has entered one, or runs its event loop in a thread's: they see to their connections.
                 is_own = getattr(own, "token", None) is not None and getattr(AsyncToSync.executors, "current", None) is None
                 try:
-                    first = self._begin(task, ctx, args, kwargs)
-                    return self._end(task, ctx, args, kwargs, await task.func(*first, *args, **kwargs))
+                    with (attempt := Attempt(self, task, ctx, args, kwargs)) as first:
+                        value = await task.func(*first, *args, **kwargs)
+                    return attempt.returned(value)
                 finally:
                     if not isinstance(sys.exc_info()[1], GeneratorExit):  # of an event loop that is gone
                         await sync_to_async(connections.close_all if is_own else close_old_connections)()
 
         return run_async if iscoroutinefunction(task.func) else run
-
-    def _begin(self, task: Any, ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> list[Any]:
-        result = self._result(task, str(ctx.id), TaskResultStatus.RUNNING, args, kwargs, enqueued_at=ctx.enqueued_at, attempt=ctx.attempt)
-        task_started.send(type(self), task_result=result)
-        return [TaskContext(task_result=result)] if task.takes_context else []
-
-    def _end(self, task: Any, ctx: Context, args: list[Any], kwargs: dict[str, Any], value: Any) -> Any:
-        result = self._result(task, str(ctx.id), TaskResultStatus.SUCCESSFUL, args, kwargs, enqueued_at=ctx.enqueued_at, attempt=ctx.attempt)
-        object.__setattr__(result, "_return_value", value)
-        task_finished.send(type(self), task_result=result)
-        return value
 
     def _result(self, task: Any, id: str, status: Any, args: Any, kwargs: Any, *, attempt: int = 0, **facts: Any) -> Any:
         known: dict[str, Any] = {"enqueued_at": None, "started_at": None, "last_attempted_at": None, "finished_at": None, "errors": []}
