@@ -288,3 +288,21 @@ def test_the_command_of_django_takes_what_a_worker_takes(tmp_path: Path) -> None
     worker.terminate()
     worker.communicate(timeout=LONG)
     assert said == '[["tasks of ours", "2.4.1"]]\n' and worker.returncode == 0
+
+
+def test_ids_that_are_none_of_ours_have_no_result(tmp_path: Path) -> None:
+    """As in ``/tasks/<id>`` of a web application: what is no id of a job is not found."""
+    out = Django(tmp_path).shell(
+        """
+from mails.tasks import welcome
+from windlass.django._tasks import TaskResultDoesNotExist
+
+welcome.enqueue("a@example.com")
+for id in ["4711", "9" * 30, "", "-1", "1.5", "\u0661", "5f3a-no-id"]:
+    try:
+        print(welcome.get_result(id))
+    except TaskResultDoesNotExist:
+        print("none")
+"""
+    )
+    assert out == "none\n" * 7

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ from .store import app_of
 _OF_JOBS = ("max_attempts", "backoff", "timeout", "encrypted")
 _OPTIONS = ("using", "store", "migrate", "keys", "traces", *_OF_JOBS)
 _apps: dict[tuple[str, str, str], App] = {}
+_ID = re.compile("[0-9]{1,18}")
 _FRAME = "Traceback (most recent call last):"
 
 
@@ -104,7 +106,7 @@ class Backend(BaseTaskBackend):
 
     def get_result(self, result_id: str) -> Any:
         """What became of a task, by the id of its job."""
-        job = self._found(int(result_id)) if result_id.isascii() and result_id.isdigit() else None
+        job = self._found(int(result_id)) if _ID.fullmatch(result_id) else None
         if job is None and self.using is not None and connections[self.using].in_atomic_block:
             raise TaskResultDoesNotExist(f"{result_id}; one that was enqueued in a transaction, as that of a TestCase, is seen when it has committed")
         if job is None or not isinstance(job.args, dict) or job.args.keys() != {"args", "kwargs"}:
