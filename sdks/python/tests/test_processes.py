@@ -72,6 +72,27 @@ def test_the_command_works_until_it_is_told_to_stop(folder: Path) -> None:
     assert job is not None and (job.state, job.attempt) == ("available", 0)
 
 
+def test_what_the_program_had_for_a_signal_is_there_again_afterwards(folder: Path) -> None:
+    done = run(
+        folder,
+        """
+        import signal
+        told = []
+        signal.signal(signal.SIGTERM, lambda *_: told.append("the program"))
+        async def main():
+            workers = [asyncio.create_task(app.worker().run()) for _ in range(2)]
+            await asyncio.sleep(0)
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.gather(*workers)
+            print(told)
+            os.kill(os.getpid(), signal.SIGTERM)
+        asyncio.run(main())
+        print(told)
+        """,
+    )
+    assert (done.returncode, done.stdout) == (0, "[]\n['the program']\n"), done
+
+
 def test_a_handler_in_a_thread_that_never_ends_does_not_keep_the_process(folder: Path) -> None:
     app = app_of(folder)
     id = enqueue(app, "stuck")

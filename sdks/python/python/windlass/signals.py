@@ -8,11 +8,13 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from .errors import InvalidOption
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _told: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, list[Callable[[], None]]] = weakref.WeakKeyDictionary()
+_before: dict[signal.Signals, Any] = {}  # what the program had for them
 
 
 @contextmanager
@@ -24,6 +26,7 @@ def signalled(tell: Callable[[], None]) -> Iterator[None]:
     told = _told.setdefault(loop, [])
     if not told:
         for number in _SIGNALS:
+            _before[number] = signal.getsignal(number)
             loop.add_signal_handler(number, _tell, told)
     told.append(tell)
     try:
@@ -33,6 +36,13 @@ def signalled(tell: Callable[[], None]) -> Iterator[None]:
         if not told:
             for number in _SIGNALS:
                 loop.remove_signal_handler(number)
+                _put_back(number, _before.pop(number))
+
+
+def _put_back(number: signal.Signals, before: Any) -> None:
+    if before is None or str(getattr(before, "__module__", "")).startswith(("asyncio", "uvloop")):
+        return  # one that Python does not know, or that of an event loop, which calls nothing any more
+    signal.signal(number, before)
 
 
 def _tell(told: list[Callable[[], None]]) -> None:
