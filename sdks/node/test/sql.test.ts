@@ -155,6 +155,19 @@ onPostgres('completeIn refuses transactions that could not see a lost lease', as
   assert.match(record.errors[0]!.error, /^InvalidOption: .*READ COMMITTED/i)
 })
 
+onPostgres('what enqueue takes and refuses, plain SQL does', async ({ windlass }, t) => {
+  const db = pool(t)
+  const id = await windlass.enqueueIn(db, defineJob<object>('open', { encrypted: false }), {}) // as of `encrypted: isProduction`
+  assert.equal((await windlass.job(id))!.state, 'available')
+  const now = new Date()
+  for (const options of [{ delay: '5m', scheduledAt: now }, { expiresIn: '5m', expiresAt: now }] as const) {
+    await assert.rejects(windlass.enqueue(mail, { to: 'a' }, options), /exclude each other/)
+    await assert.rejects(windlass.enqueueIn(db, mail, { to: 'a' }, options), { name: 'InvalidOption', message: /^(scheduledAt and delay|expiresAt and expiresIn) exclude each other$/ })
+  }
+  await assert.rejects(windlass.enqueueIn(db, mail, { to: 'a' }, { unique: { key: '' } }), /unique key/)
+  assert.equal((await windlass.jobs({ queue: 'mail' })).jobs.length, 0)
+})
+
 onPostgres('idempotency keys and unique jobs work by SQL', async ({ windlass }, t) => {
   const db = pool(t)
   const once = () => windlass.enqueueIn(db, mail, { to: 'a' }, { idempotencyKey: 'k1', delay: '1h' })

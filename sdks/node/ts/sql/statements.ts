@@ -49,15 +49,16 @@ export function enqueueSql<J extends JobDefinition> (job: J, args: ArgsInput<J>,
 export function enqueueManySql<J extends JobDefinition> (job: J, args: Array<ArgsInput<J>>, options: EnqueueSqlOptions = {}): Statement {
   const { schema = 'windlass', idempotencyKey, ...rest } = options
   const wire = wireJob(job.kind, job.options, rest)
-  const { unique_args: byArgs, ...one } = wire
+  const { unique_args: byArgs, encrypted, ...one } = wire
+  refuseTwice(one)
   const start = encode(one, 'the options of the job', InvalidOption).slice(0, -1)
   const text = (each: unknown) => encodeArgs(each === undefined ? {} : each, `the args of kind "${job.kind}"`)
   const all = `[${args.map(each => `${start},"args":${text(each)}}`).join(',')}]`
   const name = `"${schema.replaceAll('"', '""')}"`
-  if (one.encrypted) {
+  if (encrypted) {
     throw new InvalidOption('invalid_option', `jobs of kind "${job.kind}" are encrypted, which plain SQL cannot do; windlass.enqueueIn does, with keys and without an idempotencyKey`)
   }
-  if (byArgs || one.unique_key || one.unique_fields) {
+  if (byArgs || one.unique_key !== undefined || one.unique_fields !== undefined) {
     refuseUnique(one, idempotencyKey)
     return [UNIQUE.replace('{schema}', name), [all]]
   }
@@ -76,6 +77,13 @@ const BEYOND: Array<[wire: string, option: string]> = [
 export function beyondSql (job: JobDefinition, options: EnqueueOptions): boolean {
   const wire = wireJob(job.kind, job.options, options)
   return wire.encrypted === true || Boolean(wire.unique_key ?? wire.unique_fields ?? wire.unique_args) && BEYOND.some(([name]) => wire[name] !== undefined)
+}
+
+/** What excludes each other, which the statement would choose between. */
+function refuseTwice (job: WireJob): void {
+  for (const [at, span, options] of [['scheduled_at', 'delay_ms', 'scheduledAt and delay'], ['expires_at', 'expires_in_ms', 'expiresAt and expiresIn']] as const) {
+    if (job[at] !== undefined && job[span] !== undefined) throw new InvalidOption('invalid_option', `${options} exclude each other`)
+  }
 }
 
 function refuseUnique (job: WireJob, idempotencyKey: string | undefined): void {
