@@ -144,6 +144,22 @@ onPostgres('a database without Windlass says what to do', async (_, t) => {
   await assert.rejects(elsewhere.enqueueIn(db, mail, { to: 'a' }), { name: 'SchemaMismatch', message: /not installed in the database of this connection; .* `npx windlass --store URL migrate`/ })
 })
 
+onPostgres('completeIn refuses what is in no transaction', async ({ windlass }, t) => {
+  const sql = postgresJs(server, { max: 1 })
+  const source = await new DataSource({ type: 'postgres', url: server }).initialize()
+  t.after(() => Promise.all([sql.end(), source.destroy()]))
+  const db = pool(t)
+  const job = defineJob('job', { maxAttempts: 1 })
+  const refused: string[] = []
+  await started(t, windlass.worker({ queues: { default: 1 }, onError: () => {} }).handle(job, async (_, job) => {
+    for (const each of [db, sql, source]) await job.completeIn(each).catch(error => refused.push(String(error)))
+    await begin(db, tx => job.completeIn(tx))
+  }))
+  const record = await ended(windlass, await windlass.enqueue(job, {}))
+  assert.deepEqual([record.state, record.errors, refused.length], ['completed', [], 3])
+  for (const said of refused) assert.match(said, /^InvalidOption: a pool is in no transaction/)
+})
+
 onPostgres('completeIn refuses transactions that could not see a lost lease', async ({ windlass }, t) => {
   const db = pool(t)
   const job = defineJob('job', { maxAttempts: 1 })

@@ -2,7 +2,7 @@ import { encode } from './json.js'
 import { LeaseLost } from './errors.js'
 import { answer, direct, type NativeReports } from './native.js'
 import { runSql } from './sql/enqueue_by.js'
-import type { Executor } from './sql/executor.js'
+import { refusePool, type Executor } from './sql/executor.js'
 
 /** Why a job should stop: somebody cancelled it, its time is over, the worker stops, or the job was taken away. */
 export type StopReason = 'cancelled' | 'timeout' | 'shutdown' | 'lost'
@@ -125,6 +125,7 @@ export class Job<Args = unknown> {
    */
   async completeIn (executor: Executor): Promise<void> {
     const { native } = this.#running()
+    refusePool(executor)
     const { text, params } = JSON.parse(direct(() => native.completeSql(this.ticket))) as { text: string, params: Array<{ value: unknown }> }
     // As texts, which every driver can pass.
     await runSql(executor, [text.replace(/\$(\d+)::/g, '$$$1::text::'), params.map(param => String(param.value))])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import asyncpg
@@ -182,7 +183,22 @@ def test_django(shop: App, pay: Job[Any], postgres: str) -> None:
         id = pay.enqueue_in_sync(connection, **ARGS)
         assert shop.sync.job(id) is None
     assert shop.sync.job(id).args == ARGS  # type: ignore[union-attr]
+    with connection.cursor() as cursor, pytest.raises(InvalidOption, match="a CursorWrapper of django is in no transaction"):
+        pay.enqueue_in_sync(cursor)
     connection.close()
+
+    refused: list[InvalidOption] = []
+
+    @shop.job("by.django", max_attempts=1)
+    def by_django(ctx: Context) -> None:
+        with noted(refused):
+            ctx.complete_in_sync(connection)
+        with transaction.atomic():
+            ctx.complete_in_sync(connection)
+
+    done = by_django.enqueue_sync()
+    asyncio.run(drain(shop))
+    assert len(refused) == 1 and record(shop, done).state == "completed", record(shop, done).errors
 
 
 def test_a_job_completes_with_its_effect_or_not_at_all(shop: App, postgres: str) -> None:
@@ -242,6 +258,98 @@ def test_a_job_that_was_taken_away_does_not_complete(shop: App, postgres: str) -
     assert len(errors) == 1 and "roll back" in str(errors[0])
 
 
+@pytest.mark.parametrize("driver", ["psycopg", "async psycopg", "asyncpg"])
+def test_a_connection_without_a_transaction_completes_nothing(shop: App, postgres: str, driver: str) -> None:
+    """What was done by it is committed already: a crash before the completion would do it twice."""
+
+    refused: list[InvalidOption] = []
+
+    @shop.job("alone", max_attempts=1)
+    async def alone(ctx: Context) -> None:
+        if driver == "psycopg":
+            with psycopg.connect(postgres, autocommit=True) as connection:
+                with noted(refused):
+                    ctx.complete_in_sync(connection)
+                with connection.transaction():
+                    ctx.complete_in_sync(connection)
+        elif driver == "async psycopg":
+            async with await psycopg.AsyncConnection.connect(postgres, autocommit=True) as other:
+                with noted(refused):
+                    await ctx.complete_in(other)
+                async with other.transaction():
+                    await ctx.complete_in(other)
+        else:
+            third = await asyncpg.connect(postgres)
+            with noted(refused):
+                await ctx.complete_in(third)
+            async with third.transaction():
+                await ctx.complete_in(third)
+            await third.close()
+
+    id = alone.enqueue_sync()
+    asyncio.run(drain(shop))
+    assert ["no transaction is open on the connection" in str(error) for error in refused] == [True]
+    assert record(shop, id).state == "completed", record(shop, id).errors
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
+def test_an_engine_with_autocommit_completes_nothing(shop: App, postgres: str, driver: str) -> None:
+    url = postgres.replace("postgres://", f"postgresql+{driver}://")
+    refused: list[InvalidOption] = []
+
+    @shop.job("engine", max_attempts=1)
+    async def engine(ctx: Context) -> None:
+        for level in ("AUTOCOMMIT", "READ COMMITTED"):
+            made = create_async_engine(url, isolation_level=level)
+            async with AsyncSession(made) as session, session.begin():
+                with noted(refused):
+                    await ctx.complete_in(session)
+            await made.dispose()
+
+    @shop.job("plain.engine", max_attempts=1)
+    def plain_engine(ctx: Context) -> None:
+        for level in ("AUTOCOMMIT", "READ COMMITTED"):
+            made = sqlalchemy.create_engine(url, isolation_level=level)
+            with made.begin() as connection, noted(refused):
+                ctx.complete_in_sync(connection)
+            made.dispose()
+
+    jobs = [engine, plain_engine] if driver == "psycopg" else [engine]  # which is all that asyncpg has
+    ids = [job.enqueue_sync() for job in jobs]
+    asyncio.run(drain(shop))
+    assert [record(shop, id).state for id in ids] == ["completed"] * len(ids), [record(shop, id).errors for id in ids]
+    assert ["no transaction is open on the connection" in str(error) for error in refused] == [True] * len(ids)
+
+
+@contextmanager
+def noted(refused: list[InvalidOption]) -> Iterator[None]:
+    try:
+        yield
+    except InvalidOption as error:
+        refused.append(error)
+
+
+def test_a_transaction_of_another_database_completes_nothing(shop: App, postgres: str) -> None:
+    elsewhere = f"{postgres}_2"
+    with psycopg.connect(postgres, autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {elsewhere.rsplit('/', 1)[1]}")
+    other = App(elsewhere)
+    other.sync.migrate()
+
+    @shop.job("elsewhere", max_attempts=1)
+    def job(ctx: Context) -> None:
+        with psycopg.connect(elsewhere) as connection:
+            ctx.complete_in_sync(connection)
+
+    id = job.enqueue_sync()
+    asyncio.run(drain(shop))
+    other.close()
+    with psycopg.connect(postgres, autocommit=True) as admin:
+        admin.execute(f"DROP DATABASE {elsewhere.rsplit('/', 1)[1]} WITH (FORCE)")
+    failed = record(shop, id)
+    assert failed.state == "discarded" and "LeaseLost" in failed.errors[0]["error"], failed
+
+
 def test_a_transaction_that_could_not_see_a_lost_lease_completes_nothing(shop: App, postgres: str) -> None:
     @shop.job("old", max_attempts=1)
     def old(ctx: Context) -> None:
@@ -265,7 +373,18 @@ def test_what_cannot_join_is_refused_by_name(shop: App, pay: Job[Any], postgres:
             pay.with_options(idempotency_key="k").enqueue_in_sync(connection)
         unique = pay.with_options(unique=Unique("a"))
         assert unique.enqueue_in_sync(connection) == unique.enqueue_in_sync(connection)
+        with pytest.raises(InvalidOption, match="a Cursor of psycopg is in no transaction of its own: pass the connection"):
+            pay.enqueue_in_sync(connection.cursor())
     engine = sqlalchemy.create_engine("sqlite://")
+    with pytest.raises(InvalidOption, match="an? Engine of sqlalchemy is in no transaction"):
+        pay.enqueue_in_sync(engine)
+
+    async def by_a_pool() -> None:
+        async with asyncpg.create_pool(postgres, min_size=1, max_size=1) as pool:
+            await pay.enqueue_in(pool)
+
+    with pytest.raises(InvalidOption, match="a Pool of asyncpg is in no transaction"):
+        asyncio.run(by_a_pool())
     with engine.connect() as other, pytest.raises(InvalidOption, match="this one is of sqlite"):
         pay.enqueue_in_sync(other)
 

@@ -1,4 +1,5 @@
 import { brand } from '../brand.js'
+import { InvalidOption } from '../errors.js'
 
 /** Runs a statement of PostgreSQL in somebody's transaction, and gives its rows. */
 export type Run = (text: string, params: string[]) => Promise<Row[]>
@@ -30,4 +31,12 @@ export function runner (executor: Executor): Run {
   }
   throw new TypeError('pass the transaction: a client of pg, the sql of postgres.js, a query runner of TypeORM, ' +
     'or fromDrizzle(tx, sql), fromPrisma(tx), fromKnex(trx), fromKysely(trx)')
+}
+
+/** Refuses what has no transaction of its own: each statement would commit by itself, apart from what it is to commit with. */
+export function refusePool (executor: Executor): void {
+  // A pool of pg, the sql of postgres.js outside of `begin`, a DataSource of TypeORM.
+  const { totalCount, begin, createQueryRunner } = (executor ?? {}) as unknown as Record<string, unknown>
+  if (totalCount === undefined && begin === undefined && createQueryRunner === undefined) return
+  throw new InvalidOption('invalid_option', 'a pool is in no transaction, so the job would be completed apart from its effects: pass the connection that your transaction is open on')
 }

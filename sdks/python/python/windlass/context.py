@@ -149,13 +149,14 @@ class Context:
         """Completes the job inside the transaction of your own connection to PostgreSQL: its effects and its completion commit together,
         exactly once. Call it last, commit, and return. The transaction must be READ COMMITTED.
 
-        Raises :class:`LeaseLost` when the job was taken from this worker: let the transaction roll back.
+        Raises :class:`LeaseLost` when the job was taken from this worker: let the transaction roll back; :class:`windlass.errors.InvalidOption` where no
+        transaction is open.
         """
-        await drivers.run(connection, self._complete_sql())
+        await drivers.complete(connection, self._complete_sql())
 
     def complete_in_sync(self, connection: Any) -> None:
         """The same through a connection that is not awaited."""
-        drivers.run_sync(connection, self._complete_sql())
+        drivers.complete_sync(connection, self._complete_sql())
 
     def _complete_sql(self) -> drivers.Statement:
         statement: drivers.Statement = json.loads(self._connection.native().complete_sql(self._job))

@@ -21,7 +21,9 @@ _CODES = {
 _PLACEHOLDER = re.compile(r"\$(\d+)")
 _PERCENT = re.compile("%[s%]")
 _KNOWN = "psycopg 3, asyncpg, SQLAlchemy (its Session, Connection and their async forms) and Django's connections"
+_NO_CONNECTION = re.compile("Pool$|Engine$|Cursor")
 
+_IDLE = 0  # of psycopg: outside of any transaction
 Statement = dict[str, Any]
 """``text`` with ``$1``, ``params``: each with its ``type`` and ``value``."""
 
@@ -45,7 +47,8 @@ def _values(statement: Statement) -> list[Any]:
 
 def percent(statement: Statement) -> SqlCall:
     """With ``%s`` for each parameter, in the order of their use."""
-    values, used = _values(statement), []
+    values = _values(statement)
+    used: list[str | int] = []
 
     def place(found: re.Match[str]) -> str:
         used.append(values[int(found[1]) - 1])
@@ -71,6 +74,8 @@ def _library(connection: Any) -> str:
     for ancestor in type(connection).__mro__:
         name = ancestor.__module__.split(".")[0]
         if name in ("psycopg", "asyncpg", "sqlalchemy", "django"):
+            if _NO_CONNECTION.search(ancestor.__name__):
+                raise InvalidOption(f"a {type(connection).__qualname__} of {name} is in no transaction of its own: pass the connection that yours is open on")
             return name
     kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
     raise InvalidOption(f"no transaction can be joined through a {kind}; known are {_KNOWN}")
@@ -124,7 +129,7 @@ def _run_sync(connection: Any, statement: Statement) -> Any:
         raise InvalidOption(f"a {type(connection).__qualname__} is to be awaited: use enqueue_in and complete_in, without _sync")
     if library == "sqlalchemy":
         text, values = _of_sqlalchemy(connection, statement)
-        on = connection.connection() if hasattr(connection, "get_bind") else connection
+        on = connection.connection() if _is_session(connection, library) else connection
         return on.exec_driver_sql(text, values).fetchall()
     if library == "django":
         if connection.vendor != "postgresql":
@@ -151,7 +156,7 @@ async def _run(connection: Any, statement: Statement) -> Any:
     if library == "asyncpg":
         return await connection.fetch(statement["text"], *_values(statement))
     if library == "sqlalchemy":
-        on = await connection.connection() if hasattr(connection, "get_bind") else connection
+        on = await connection.connection() if _is_session(connection, library) else connection
         text, values = _of_sqlalchemy(on, statement)
         return (await on.exec_driver_sql(text, values)).fetchall()
     async with connection.cursor(row_factory=_tuples()) as cursor:
@@ -160,24 +165,33 @@ async def _run(connection: Any, statement: Statement) -> Any:
 
 def complete_sync(connection: Any, statement: Statement) -> None:
     """Runs a statement that is to commit together with what the transaction did before: refused where each statement commits by itself."""
-    _refuse_autocommit(connection)
+    library = _library(connection)
+    if not _is_async(connection, library):
+        _refuse_autocommit(library, connection.connection() if _is_session(connection, library) else connection)
     run_sync(connection, statement)
 
 
 async def complete(connection: Any, statement: Statement) -> None:
     """The same through an async connection."""
-    _refuse_autocommit(connection)
+    library = _library(connection)
+    if _is_async(connection, library):
+        _refuse_autocommit(library, await connection.connection() if _is_session(connection, library) else connection)
     await run(connection, statement)
 
 
-def _refuse_autocommit(connection: Any) -> None:
-    library = _library(connection)
+def _is_session(connection: Any, library: str) -> bool:
+    return library == "sqlalchemy" and hasattr(connection, "get_bind")
+
+
+def _refuse_autocommit(library: str, connection: Any) -> None:
     if library == "asyncpg":
         is_alone = not connection.is_in_transaction()
     elif library == "django":
         is_alone = connection.get_autocommit()
-    else:  # SQLAlchemy begins by itself
-        is_alone = library == "psycopg" and connection.autocommit and connection.info.transaction_status == _IDLE
+    elif library == "sqlalchemy":  # which begins by itself, where its engine does not say otherwise
+        is_alone = getattr(connection, "sync_connection", connection).connection.dbapi_connection.autocommit
+    else:
+        is_alone = connection.autocommit and connection.info.transaction_status == _IDLE
     if is_alone:
         raise InvalidOption("no transaction is open on the connection, so the job would be completed apart from its effects: open one before these, and complete it there")
 
