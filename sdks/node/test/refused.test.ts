@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { defineJob, InvalidArgs, InvalidOption, retry, schedule, Windlass } from 'windlass'
-import { onSqlite } from './support.js'
+import { enqueueSql } from 'windlass/sql'
+import { perform } from 'windlass/testing'
+import { ended, onSqlite, started } from './support.js'
 
 const any = defineJob<unknown>('any')
 
@@ -28,6 +30,25 @@ onSqlite('what JSON would drop or empty without a word is refused in args', asyn
   assert.deepEqual(await Promise.all(ids.map(async id => JSON.stringify(await windlass.args(id)))), kept.map(each => JSON.stringify(each)))
   await assert.rejects(windlass.edit(ids[0]!, { args: new Set([1]) }), InvalidArgs)
   await assert.rejects(windlass.schedules.put([schedule({ name: 'x', cron: '@daily', job: any, args: [new Map()] })]), /a Map in the args of schedule "x" has no JSON form/)
+})
+
+onSqlite('nor is it in meta, checkpoints and results', async ({ windlass }, t) => {
+  await assert.rejects(windlass.enqueue(any, 1, { meta: { ids: new Set([1]) } }), { name: 'InvalidOption', message: /^a Set in meta, at ids, has no JSON form/ })
+  assert.throws(() => enqueueSql(any, 1, { meta: { of: new Map() } }), /a Map in meta/)
+  await assert.rejects(perform(any, () => {}, 1, { checkpoint: new Set() }), /a Set in the checkpoint/)
+  const values: unknown[] = [new Map([[1, 2]]), { image: new Uint8Array(2) }, [Promise.resolve(1)]]
+  const refused: string[] = []
+  await started(t, windlass.worker({ queues: { default: 1 } }).handle(any, async (nth, job) => {
+    await job.checkpoint(values[Number(nth)]).catch(error => refused.push(error.message))
+    return values[Number(nth)]
+  }))
+  const ids = await windlass.enqueueMany(any, [0, 1, 2])
+  for (const [nth, words] of [/a Map in the result has no JSON form/, /a Uint8Array in the result, at image,/, /a Promise in the result/].entries()) {
+    const job = await ended(windlass, ids[nth]!)
+    assert.deepEqual([job.state, job.result], ['discarded', null])
+    assert.match(job.reason!, words)
+    assert.match(refused[nth]!, new RegExp(words.source.replace('result', 'checkpoint')))
+  }
 })
 
 const odd = (value: unknown) => value as never

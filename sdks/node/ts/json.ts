@@ -23,13 +23,13 @@ export function encode (value: unknown, what: string, refused: typeof InvalidArg
 }
 
 /**
- * The same of args. What JSON makes an empty object of is refused, too: a Map, a Set, or a promise that somebody forgot to await. So are bytes, which
- * it makes an object of numbered fields of.
+ * The same of what is stored for somebody who reads it later: args, results, checkpoints, meta. What JSON makes an empty object of is refused, too: a Map, a Set,
+ * or a promise that somebody forgot to await. So are bytes, which it makes an object of numbered fields of.
  */
-export function encodeArgs (args: unknown, what: string): string {
-  const text = encode(args, what)
+export function encodeArgs (args: unknown, what: string, refused: typeof InvalidArgs | typeof InvalidOption = InvalidArgs): string {
+  const text = encode(args, what, refused)
   // They leave an empty object, or a field named 0, so a text without either has none of them.
   const object = text.includes('{}') || text.includes('{"0":') ? lost(args, EMPTIED, what) : undefined
-  if (object !== undefined) throw new InvalidArgs('invalid_args', object)
+  if (object !== undefined) throw new refused(refused === InvalidArgs ? 'invalid_args' : 'invalid_option', object)
   return text
 }
