@@ -109,6 +109,7 @@ onBoth('jobs of a batch share a span; no job is refused for its trace', async (s
   assert.equal(send.attributes['messaging.batch.message_count'], 3)
   for (const each of stored) assert.equal((await metaOf(each))!.traceparent, `00-${traceId(send)}-${id(send)}-01`)
   assert.deepEqual(await windlass.enqueueMany(job, []), [])
+  await assert.rejects(windlass.enqueue(job, {}, { meta: { id: 1n } }), { name: 'InvalidOption', message: /a BigInt in meta has no JSON form/ })
   for (const meta of [{ x: 'x'.repeat(8170) }, { traceparent: TRACEPARENT }]) assert.deepEqual(await metaOf(await windlass.enqueue(job, {}, { meta })), meta)
   await assert.rejects(windlass.enqueue(job, {}, { priority: 1000 }), InvalidOption)
   assert.equal(recorded.named('send default').at(-1)!.status.code, SpanStatusCode.ERROR)

@@ -89,6 +89,7 @@ onSqlite('what is of the wrong type is told what to be', async ({ windlass }) =>
     [() => windlass.retry(odd('17')), /retry takes the id of a job, .* got "17"/],
     [() => windlass.wait(odd(1n), '1s'), /a BigInt in what is asked for has no JSON form: .*Number\(value\)/],
     [() => windlass.setRetention(odd({ outcome: 'completed' })), /setRetention takes an array of rules, got an object/],
+    [() => windlass.audit({ since: odd('yesterday') }), /since must be a valid Date, got yesterday/], [() => windlass.audit({ since: new Date('no date') }), /since must be a valid Date/],
     [() => windlass.job(odd('1')), /id: invalid type: string "1", expected a whole number$/],
     [() => windlass.enqueue(any, 1, { queue: odd(5) }), /queue: invalid type: integer `5`, expected a string$/],
     [() => windlass.jobs({ state: odd('runing') }), /state: unknown variant `runing`, expected one of `scheduled`/],

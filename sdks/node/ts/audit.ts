@@ -1,4 +1,5 @@
 import type { Connection } from './connection.js'
+import { time } from './options.js'
 import { record } from './records.js'
 
 /** What this program did for somebody. */
@@ -45,7 +46,7 @@ export interface AuditFilter {
 export interface AuditPage { entries: AuditRecord[], next: string | null }
 
 export async function audit (on: Connection, { since, ...filter }: AuditFilter): Promise<AuditPage> {
-  return record(await on.call('audit', { ...filter, since: since?.toISOString() }))
+  return record(await on.call('audit', { ...filter, since: time(since, 'since') }))
 }
 
 export async function appendAudit (on: Connection, entries: readonly AuditEntry[]): Promise<void> {

@@ -19,7 +19,11 @@ const MOST = 8192
 export function carrying (meta: Record<string, unknown> | undefined, carried: Record<string, string> | undefined): Record<string, unknown> | undefined {
   if (!carried || meta?.traceparent !== undefined) return meta
   const whole = { ...carried, ...meta }
-  return Buffer.byteLength(JSON.stringify(whole)) <= MOST ? whole : meta
+  try {
+    return Buffer.byteLength(JSON.stringify(whole)) <= MOST ? whole : meta
+  } catch { // meta has no JSON form, which is said where it is written
+    return meta
+  }
 }
 
 export function checkTraces (traces: unknown): void {
