@@ -4,6 +4,9 @@ use windlass::lend::LentJob;
 /// How many numbers a job has: those of `FIELDS` in ts/batch_reader.ts.
 const PER_JOB: usize = 11;
 
+/// How many names are known at most: a worker of any kind may be lent jobs of any number of them.
+const MOST_NAMES: usize = 1_000;
+
 /// Names of kinds and queues, which cross the boundary once and are numbers from then on.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
@@ -20,6 +23,14 @@ enum Of {
 }
 
 impl Names {
+    /// How many are known before an exchange: none where they had become too many, which are forgotten then.
+    pub(crate) fn known(&mut self) -> usize {
+        if self.known.len() >= MOST_NAMES {
+            *self = Self::default();
+        }
+        self.known.len()
+    }
+
     fn number(&mut self, of: Of, name: &str, new: &mut Vec<String>) -> f64 {
         match &self.last[of as usize] {
             Some((last, number)) if last == name => *number,

@@ -11,7 +11,9 @@ use windlass_bridge::{Exchange, Told};
 pub struct Batch {
     /// Eleven numbers for each job.
     pub numbers: Float64Array,
-    /// Names that `numbers` refer to and that were not told before, in order.
+    /// How many names are known: those that were told beyond as many are forgotten.
+    pub known: u32,
+    /// Further ones that `numbers` refer to, in order.
     pub names: Vec<String>,
     /// The args of all jobs: a JSON array.
     pub args: String,
@@ -40,11 +42,12 @@ pub(crate) fn batch(exchange: &Exchange, names: &mut Names) -> Option<Batch> {
         return None;
     }
     let (args, ends) = args(jobs);
-    let mut new = Vec::new();
+    let (known, mut new) = (names.known() as u32, Vec::new());
     let numbers = Float64Array::new(numbers(jobs, &ends, names, &mut new));
     let told = (!told.is_empty()).then(|| json!(told.iter().map(entry).collect::<Vec<_>>()).to_string());
     Some(Batch {
         numbers,
+        known,
         names: new,
         args,
         attributes: attributes(jobs),

@@ -29,7 +29,8 @@ class FakeNative {
       return [++this.ticket, this.ticket, end, 0, 1, 1, 20, 0, 0, 0, this.ticket]
     })
     const names = this.ticket === texts.length && texts.length > 0 ? ['a', 'default'] : []
-    return { more: false, closed: false, names, ...next, numbers: Float64Array.from(numbers), args: `[${texts.join(',')}]` }
+    const known = names.length > 0 ? 0 : 2
+    return { more: false, closed: false, known, names, ...next, numbers: Float64Array.from(numbers), args: `[${texts.join(',')}]` }
   }
 
   leave (): void { this.left = true }

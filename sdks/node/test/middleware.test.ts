@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import {
   cancel, complete, currentJob, defineJob, discard, InvalidOption, retry, snooze, trackJob, Windlass, type Job, type Middleware, type Outcome, type Worker,
 } from 'windlass'
+import { addon, type NativeWorker } from '#internal/native'
 import { ended, onBoth, onSqlite, Signal, started } from './support.js'
 
 const a = defineJob<string>('a', { maxAttempts: 2 })
@@ -128,6 +129,22 @@ onBoth('a handler of any kind works what has none of its own', async ({ windlass
   assert.equal((await ended(windlass, one)).result, 'by its own')
   assert.deepEqual((await ended(windlass, other)).result, ['unknown', { n: 2 }])
   assert.equal(worker.stats().noHandler, 0)
+})
+
+onSqlite('a worker of any kind keeps the names of a thousand kinds at most, and no job has that of another', async ({ windlass }, t) => {
+  const { prototype } = (addon() as unknown as { NativeWorker: { prototype: NativeWorker } }).NativeWorker
+  const { exchange } = prototype
+  let most = 0
+  prototype.exchange = function (...args) {
+    const batch = exchange.apply(this, args)
+    if (batch) most = Math.max(most, batch.known + batch.names.length)
+    return batch
+  }
+  t.after(() => { prototype.exchange = exchange })
+  await started(t, windlass.worker({ queues: { default: 100 } }).handleAny((_, job) => job.kind))
+  const ids = await Promise.all(Array.from({ length: 1_500 }, (_, n) => windlass.enqueue(defineJob(`kind.${n}`), {})))
+  for (const [n, id] of ids.entries()) assert.equal((await ended(windlass, id)).result, `kind.${n}`)
+  assert.ok(most > 1_000 && most < 1_500, `${most}`)
 })
 
 test('two handlers of any kind are refused, and so is what is none', async () => {

@@ -12,7 +12,8 @@ export class BatchReader {
   constructor (native: NativeWorker) { this.#native = native }
 
   /** The jobs of a batch. Args that cannot be read are an {@link UnreadableArgs}. */
-  read ({ numbers: n, names, args: text, attributes }: NativeBatch): Job[] {
+  read ({ numbers: n, known, names, args: text, attributes }: NativeBatch): Job[] {
+    this.#names.length = known
     this.#names.push(...names)
     const count = n.length / FIELDS
     if (count === 0) return []

@@ -45,6 +45,7 @@ export interface NativeWorker extends NativeReports {
 /** What an exchange brought: see src/lent.rs. */
 export interface NativeBatch {
   numbers: Float64Array
+  known: number
   names: string[]
   args: string
   attributes?: string
