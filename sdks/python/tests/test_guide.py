@@ -34,9 +34,12 @@ def run(folder: Path, *args: str, **environment: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("program", ["around.py", "hello.py", "enqueue.py", "kinds.py", "look.py", "sealed.py", "service.py", "traced.py"])
-def test_the_programs_run(folder: Path, program: str) -> None:
-    run(folder, program)
+def test_the_programs_run_one_after_the_other(folder: Path, store: str) -> None:
+    """As whoever follows the guide runs them, with one store for all, and again."""
+    url = f"{store}?migrate=auto" if store.startswith("postgres") else store
+    programs = ["hello.py", "kinds.py", "around.py", "enqueue.py", "look.py", "service.py", "traced.py", "sealed.py"]
+    for program in [*programs, "enqueue.py", "look.py"]:
+        run(folder, program, WINDLASS_STORE=url)
 
 
 def test_the_first_job_is_worked_by_the_command(folder: Path) -> None:
