@@ -71,6 +71,32 @@ def test_uvloop(folder: Path) -> None:
     assert (code, out, err) == (0, f"{RESULTS} uvloop", "")
 
 
+def test_cells_of_a_notebook_share_an_event_loop_that_runs(folder: Path) -> None:
+    cells = """
+        import asyncio, threading
+        loop = asyncio.new_event_loop()
+        threading.Thread(target=loop.run_forever, daemon=True).start()
+
+        def cell(work):
+            return asyncio.run_coroutine_threadsafe(work, loop).result(60)
+
+        async def begins():
+            global worker
+            worker = app.worker(processes=1)
+            await worker.start()
+            return quick.enqueue_sync(n=1), await in_thread.enqueue(n=2)
+
+        async def looks(id):
+            return (await app.client.wait(id, "60s")).result
+
+        ids = cell(begins())
+        print([cell(looks(id)) for id in ids], in_child.enqueue_sync(n=3) > 0)
+        cell(worker.close())
+    """
+    code, out, err = run(folder, cells)
+    assert (code, out, err) == (0, "[2, 3] True", "")
+
+
 def test_a_module_that_is_run_names_its_jobs_itself(tmp_path: Path) -> None:
     """It is ``__main__`` there, and another process knows it by its own name."""
     (tmp_path / "shop").mkdir()
