@@ -21,6 +21,8 @@ pub(crate) const APPLICATION_ID: i32 = 0x5749_4E44;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const HEADER_BYTES: usize = 100;
 const APPLICATION_ID_AT: usize = 68;
+/// As many links are followed as Linux follows.
+const MOST_LINKS: usize = 40;
 
 /// The files that this process has open, and how often.
 static OPEN: LazyLock<Mutex<HashMap<Arc<Path>, usize>>> = LazyLock::new(Mutex::default);
@@ -68,10 +70,17 @@ fn open() -> MutexGuard<'static, HashMap<Arc<Path>, usize>> {
 
 /// The file by the one name that all its paths have; it need not exist.
 fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| {
-        let folder = folder(path).canonicalize().unwrap_or_else(|_| folder(path).to_owned());
-        folder.join(path.file_name().unwrap_or(OsStr::new("")))
-    })
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match (path.canonicalize(), path.read_link()) {
+            (Ok(real), _) => return real,
+            // A link to a file that is not there yet.
+            (Err(_), Ok(target)) => path = folder(&path).join(target),
+            (Err(_), Err(_)) => break,
+        }
+    }
+    let folder = folder(&path).canonicalize().unwrap_or_else(|_| folder(&path).to_owned());
+    folder.join(path.file_name().unwrap_or(OsStr::new("")))
 }
 
 fn folder(path: &Path) -> &Path {

@@ -1,9 +1,9 @@
 //! Several handles on one file: every job is handed out once, and none is lost.
 
-use crate::fixture::{Fixture, LEASE, demand, jobs};
+use crate::fixture::{Fixture, LEASE, demand, jobs, url};
 use std::{collections::HashSet, sync::Arc};
 use windlass_core::{JobId, JobSet, JobStore, WorkerSpec};
-use windlass_sqlite::SqliteStore;
+use windlass_sqlite::{SqliteOptions, SqliteStore};
 
 const JOBS: usize = 20_000;
 
@@ -81,4 +81,21 @@ async fn another_handle_leaves_the_locks_of_the_first() {
     second.close().await;
     assert_eq!(second.enqueue(&jobs(1)).await.unwrap().len(), 1);
     assert!(is_locked_here(f.path()), "after it was opened anew");
+}
+
+/// The file gets its name when the first handle makes it.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn another_handle_leaves_the_locks_of_the_first_that_made_the_file_behind_a_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file.db");
+    std::os::unix::fs::symlink("file.db", folder.path().join("link.db")).unwrap();
+    std::os::unix::fs::symlink("link.db", folder.path().join("jobs.db")).unwrap();
+    let open = || SqliteStore::open(&url(&folder), SqliteOptions::default()).unwrap();
+    let first = open();
+    first.enqueue(&jobs(1)).await.unwrap();
+    assert!(is_locked_here(&file));
+    let second = open();
+    assert!(is_locked_here(&file), "after another handle was opened");
+    assert_eq!(second.enqueue(&jobs(1)).await.unwrap().len(), 1);
 }
