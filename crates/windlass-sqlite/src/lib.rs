@@ -80,6 +80,7 @@ mod list;
 mod locate;
 mod maintain;
 mod migrate;
+mod moved;
 mod moves;
 mod names;
 mod no_handler;

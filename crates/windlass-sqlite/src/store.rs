@@ -146,8 +146,12 @@ impl SqliteStore {
         &self,
         ask: impl FnOnce(&rusqlite::Connection) -> Outcome<T> + Send + 'static,
     ) -> Result<T> {
-        let reader = self.with_threads(|threads| threads.reader.clone()).await?;
-        let (question, answer) = question(ask);
+        let (reader, file) =
+            self.with_threads(|threads| (threads.reader.clone(), Arc::clone(&threads.file))).await?;
+        let (question, answer) = question(move |conn| {
+            file.check()?;
+            ask(conn)
+        });
         reader.send(question).await.map_err(|_| stopped(ErrorKind::Unavailable))?;
         drop(reader);
         answer.await.map_err(|_| stopped(ErrorKind::Unavailable))?

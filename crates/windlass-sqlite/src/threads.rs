@@ -9,7 +9,9 @@ use crate::{
     fork::Use,
     identity,
     identity::Ours,
-    migrate, reader,
+    migrate,
+    moved::OpenedFile,
+    reader,
     reader::Question,
     tx::Memory,
     wakeup::Signal,
@@ -34,6 +36,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(2);
 pub(crate) struct Threads {
     pub(crate) writer: mpsc::Sender<BoxCommand>,
     pub(crate) reader: mpsc::Sender<Question>,
+    pub(crate) file: Arc<OpenedFile>,
     /// Answered when the thread has closed its connection.
     writer_ended: oneshot::Receiver<()>,
     reader_ended: oneshot::Receiver<()>,
@@ -60,9 +63,10 @@ pub(crate) fn start(
     // Only now does the file certainly exist.
     let path = path.canonicalize().map_err(|cause| identity::denied(path, cause))?;
     let reading = opened(connect::reader(&path, options))?;
-    let signal = Signal::of(&path);
+    let (signal, file) = (Signal::of(&path), Arc::new(OpenedFile::at(&path)));
     let writer = Writer {
         conn,
+        file: Arc::clone(&file),
         clock: options.clock.clone(),
         synchronous: options.synchronous,
         signal: Arc::clone(&signal),
@@ -78,7 +82,7 @@ pub(crate) fn start(
     let reader_ended = spawn("windlass-sqlite-read", (ours.clone(), using.clone()), move || {
         reader::serve(&reading, reader_inbox);
     })?;
-    let threads = Threads { writer: to_writer, reader: to_reader, writer_ended, reader_ended };
+    let threads = Threads { writer: to_writer, reader: to_reader, file, writer_ended, reader_ended };
     Ok(Opened { threads, migration, signal, path })
 }
 

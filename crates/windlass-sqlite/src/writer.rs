@@ -12,6 +12,7 @@ use crate::{
     connect::set_synchronous,
     error::Outcome,
     lease,
+    moved::OpenedFile,
     tx::{Memory, Tx},
     wakeup::Signal,
     wal::Wal,
@@ -33,6 +34,7 @@ const GROUP_TIME: Duration = Duration::from_millis(10);
 /// The writer's own state.
 pub(crate) struct Writer {
     pub(crate) conn: Connection,
+    pub(crate) file: Arc<OpenedFile>,
     pub(crate) clock: Clock,
     pub(crate) synchronous: Synchronous,
     pub(crate) signal: Arc<Signal>,
@@ -152,6 +154,7 @@ impl Writer {
     }
 
     fn begin(&mut self, durable: bool) -> Outcome<()> {
+        self.file.check()?;
         let wanted = if durable { self.synchronous } else { Synchronous::Normal };
         if wanted != self.current {
             set_synchronous(&self.conn, wanted)?;

@@ -157,6 +157,29 @@ async fn a_full_store_fails_only_the_call_that_needs_the_room() {
     assert_eq!(store.queues().await.unwrap()[0].available, 10);
 }
 
+/// What is written to a file that nobody finds would be lost with the process.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_that_was_removed_or_replaced_is_unavailable_until_it_is_back() {
+    let f = Fixture::new();
+    let added = f.add(1).await;
+    let aside = f.folder.path().join("aside.db");
+    fs::rename(f.path(), &aside).unwrap();
+    for replaced in [false, true] {
+        if replaced {
+            fs::write(f.path(), "").unwrap();
+        }
+        for refused in [f.enqueue(&jobs(1)).await.map(drop), f.job(added[0]).await.map(drop)] {
+            let error = refused.expect_err("refused");
+            assert_eq!(error.kind(), ErrorKind::Unavailable);
+            assert!(error.to_string().contains("was removed or replaced"), "{error}");
+        }
+    }
+    fs::rename(&aside, f.path()).unwrap();
+    f.add(1).await;
+    assert_eq!(f.queues().await.unwrap()[0].available, 2);
+}
+
 #[tokio::test]
 async fn a_database_that_another_holds_locked_is_unavailable() {
     let folder = tempfile::tempdir().unwrap();
