@@ -75,10 +75,11 @@ impl Writer {
         if waiting.is_empty() {
             return;
         }
-        let began = Instant::now();
         let durable = waiting.iter().any(|command| command.durable());
         let mut group: Vec<BoxCommand> = Vec::with_capacity(waiting.len());
         let attempt = self.transaction(durable, |tx| {
+            // Not before: it may have waited for the file.
+            let began = Instant::now();
             while began.elapsed() < GROUP_TIME || group.is_empty() {
                 let Some(mut command) = waiting.pop_front() else { break };
                 let before = tx.conn.total_changes();
@@ -182,5 +183,58 @@ impl Writer {
 fn answer_all(group: Vec<BoxCommand>, stopped: Option<&Error>) {
     for command in group {
         command.answer(stopped);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SqliteOptions, connect, error::Fault, migrate};
+    use jiff::Timestamp;
+    use std::{
+        sync::atomic::{AtomicI64, Ordering},
+        thread,
+    };
+
+    /// For how long others had the file says nothing about how long a transaction may take. The clock is asked once in each.
+    #[test]
+    fn what_waited_for_the_file_is_committed_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jobs.db");
+        let options = SqliteOptions::default();
+        let conn = connect::writer(&path, &options).map_err(Fault::into_error).unwrap();
+        migrate::migrate(&conn).map_err(Fault::into_error).unwrap();
+        let transactions = AtomicI64::new(0);
+        let writer = Writer {
+            conn,
+            file: Arc::new(OpenedFile::at(&path)),
+            clock: Clock::new(move || {
+                Timestamp::from_microsecond(transactions.fetch_add(1, Ordering::SeqCst)).unwrap()
+            }),
+            synchronous: Synchronous::Normal,
+            signal: Signal::of(&path),
+            undelivered: Arc::default(),
+            wal: Wal::of(&path, options.busy_timeout),
+            memory: Memory::default(),
+            current: Synchronous::Normal,
+        };
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let (calls, inbox) = mpsc::channel::<BoxCommand>(10);
+        let answers: Vec<_> = (0..10)
+            .map(|_| {
+                let (task, answer) = Task::new(false, |tx: &mut Tx<'_>| Ok(tx.now));
+                calls.try_send(task).unwrap_or_else(|_| panic!("there is room"));
+                answer
+            })
+            .collect();
+        drop(calls);
+        let serving = thread::spawn(move || writer.serve(inbox));
+        // Nothing tells that it waits for the file. Where it does not yet, the test proves nothing.
+        thread::sleep(GROUP_TIME * 5);
+        other.execute_batch("ROLLBACK").unwrap();
+        serving.join().unwrap();
+        let times = answers.into_iter().map(|answer| answer.blocking_recv().unwrap().unwrap());
+        assert_eq!(times.take(2).collect::<Vec<_>>(), [0, 0], "the first two of ten");
     }
 }
