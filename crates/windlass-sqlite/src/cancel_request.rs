@@ -31,7 +31,7 @@ pub(crate) fn of_worker(tx: &Tx<'_>, worker: WorkerId) -> Outcome<Vec<JobId>> {
     let asked: Vec<i64> = find.query_map([worker.0], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let mut held = Vec::with_capacity(asked.len());
     for job in asked.into_iter().map(JobId) {
-        let state = match locate::find(tx.conn, job)? {
+        let state = match locate::find(tx, job)? {
             Some(Place::Log { pos }) => Some(Log::new(tx.conn).state(pos, job.0)?.state),
             _ => None,
         };

@@ -18,7 +18,7 @@ pub(crate) fn cancel(tx: &mut Tx<'_>, ids: &[JobId]) -> Outcome<Vec<CancelReply>
 }
 
 fn cancel_one(tx: &mut Tx<'_>, id: JobId) -> Outcome<CancelReply> {
-    match locate::find(tx.conn, id)? {
+    match locate::find(tx, id)? {
         None => Ok(CancelReply::NotFound),
         Some(Place::Dead { .. }) => Ok(CancelReply::Finished),
         Some(Place::Waiting { lane, state }) => {
@@ -53,7 +53,7 @@ pub(crate) fn retry(tx: &mut Tx<'_>, ids: &[JobId]) -> Outcome<Vec<RetryReply>> 
 }
 
 fn retry_one(tx: &mut Tx<'_>, id: JobId) -> Outcome<RetryReply> {
-    match locate::find(tx.conn, id)? {
+    match locate::find(tx, id)? {
         None => Ok(RetryReply::NotFound),
         Some(Place::Waiting { lane, state: Waiting::Retryable }) => {
             tx.note_waiting(id.0, EventType::Retried, None)?;

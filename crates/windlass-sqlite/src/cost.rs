@@ -1,7 +1,7 @@
 //! What it costs to find something among much else, counted in steps of SQLite's virtual machine.
 
 use crate::{
-    edit, enqueue::Batch, events, fold, key_limits, key_upkeep, locate, maintain, promote, settle,
+    edit, enqueue::Batch, events, fold, key_limits, key_upkeep, locate, maintain, promote, record, settle,
     traced::Traced,
 };
 use std::time::Duration;
@@ -44,13 +44,17 @@ fn a_job_is_found_by_its_id_among_any_number_of_queues() {
         let mut store = Traced::new();
         let ids = add(&mut store, &mixed(queues, 4_000));
         store.run(|tx| edit::delete(tx, &ids[5..6]));
-        [0, 5, 2_000, 3_999].map(|nth| {
-            let (place, work) = store.run(|tx| locate::find(tx.conn, ids[nth]));
-            assert_eq!(place.is_some(), nth != 5);
+        let unknown = JobId(ids[3_999].0 + 1_000);
+        let looks = [ids[0], ids[5], ids[2_000], ids[3_999], unknown].map(|id| {
+            let (place, work) = store.run(|tx| locate::find(tx, id));
+            assert_eq!(place.is_some(), id != ids[5] && id != unknown);
             work.steps
-        })
+        });
+        let (ended, by_reader) = store.run(|tx| record::ended(tx.conn, &[unknown]));
+        assert_eq!(ended.unknown, [unknown]);
+        looks.into_iter().chain([by_reader.steps])
     };
-    for (few, many) in cost(2).into_iter().zip(cost(2_000)) {
+    for (few, many) in cost(2).zip(cost(2_000)) {
         assert_alike("a job", few, many);
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn edit(tx: &mut Tx<'_>, ids: &[JobId], edit: &JobEdit) -> Outcome<Ve
 }
 
 fn edit_one(tx: &mut Tx<'_>, id: JobId, edit: &JobEdit) -> Outcome<EditReply> {
-    match locate::find(tx.conn, id)? {
+    match locate::find(tx, id)? {
         None => Ok(EditReply::NotFound),
         Some(Place::Dead { .. }) if edit.when().is_some() => Ok(EditReply::Finished),
         Some(Place::Dead { lane, state }) => edit_dead(tx, id.0, edit, lane, state),
@@ -133,7 +133,7 @@ pub(crate) fn delete(tx: &mut Tx<'_>, ids: &[JobId]) -> Outcome<Vec<DeleteReply>
 }
 
 fn delete_one(tx: &mut Tx<'_>, id: JobId) -> Outcome<DeleteReply> {
-    match locate::find(tx.conn, id)? {
+    match locate::find(tx, id)? {
         None => return Ok(DeleteReply::NotFound),
         Some(Place::Waiting { lane, state }) => {
             tx.note_waiting(id.0, EventType::Deleted, None)?;

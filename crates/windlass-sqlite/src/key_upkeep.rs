@@ -117,7 +117,7 @@ fn check_blockers(tx: &mut Tx<'_>) -> Outcome<()> {
 }
 
 fn is_over(tx: &Tx<'_>, job: i64) -> Outcome<bool> {
-    Ok(match locate::find(tx.conn, JobId(job))? {
+    Ok(match locate::find(tx, JobId(job))? {
         None | Some(Place::Dead { .. }) => true,
         Some(Place::Waiting { .. }) => false,
         Some(Place::Log { pos }) => Log::new(tx.conn).state(pos, job)?.state == JobState::Completed,

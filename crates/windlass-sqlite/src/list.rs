@@ -80,7 +80,7 @@ impl Stage {
 /// A page of jobs.
 pub(crate) fn jobs(conn: &Connection, filter: &JobFilter) -> Outcome<JobPage> {
     let after = filter.position()?.unwrap_or_default();
-    let (wanted, records) = (filter.wanted()?, Records::new(conn));
+    let (wanted, records) = (filter.wanted()?, Records::new(conn)?);
     let mut page = Page { conn, filter, wanted, looked: 0, at: after, jobs: Vec::new(), records };
     let next = page.fill()?.is_break().then(|| PageToken::new(filter, &page.at));
     Ok(JobPage { jobs: page.jobs, next })

@@ -6,10 +6,12 @@ use crate::{
     moves::{Dead, Waiting},
     number_lanes::NumberLanes,
     position,
+    tx::Tx,
 };
 use rusqlite::{Connection, Row, params};
 use windlass_core::{ErrorKind, JobId, JobState};
 
+const NEXT: &str = "SELECT next_sequence FROM log_state";
 const WAITING: &str = "SELECT lane, state FROM waiting WHERE id = ?1";
 const DEAD: &str = "SELECT lane, state FROM dead WHERE id = ?1";
 const MOVED: &str = "SELECT pos FROM job WHERE id = ?1";
@@ -30,24 +32,28 @@ pub(crate) enum Place {
     Dead { lane: i32, state: Dead },
 }
 
-/// Finds a job.
-pub(crate) fn find(conn: &Connection, id: JobId) -> Outcome<Option<Place>> {
-    Finder::new(conn).find(id)
+/// Finds a job, also one of this transaction.
+pub(crate) fn find(tx: &Tx<'_>, id: JobId) -> Outcome<Option<Place>> {
+    Finder { conn: tx.conn, next: tx.mark(), lanes: None }.find(id)
 }
 
 /// Finds jobs, and remembers what it read of the lanes of their numbers for neighbours.
 pub(crate) struct Finder<'c> {
     conn: &'c Connection,
+    /// The number that no job has yet, nor any after it.
+    next: i64,
     lanes: Option<NumberLanes<'c>>,
 }
 
 impl<'c> Finder<'c> {
-    pub(crate) fn new(conn: &'c Connection) -> Self {
-        Self { conn, lanes: None }
+    /// Of what is committed.
+    pub(crate) fn new(conn: &'c Connection) -> Outcome<Self> {
+        let next = conn.prepare_cached(NEXT)?.query_one([], |row| row.get(0))?;
+        Ok(Self { conn, next, lanes: None })
     }
 
     pub(crate) fn find(&mut self, id: JobId) -> Outcome<Option<Place>> {
-        if !(1..=position::SEQUENCE_MAX).contains(&id.0) {
+        if !(1..self.next).contains(&id.0) {
             return Ok(None);
         }
         let pair = |row: &Row<'_>| Ok((row.get::<_, i32>(0)?, row.get::<_, i64>(1)?));

@@ -39,7 +39,7 @@ pub(crate) struct Records<'c> {
 pub(crate) fn ended(conn: &Connection, ids: &[JobId]) -> Outcome<Ended> {
     let mut ended = Ended::default();
     // Neighbours are of the same lane and claim, which are read once, as is where their lanes are noted.
-    let (mut records, mut ids) = (Records::new(conn), ids.to_vec());
+    let (mut records, mut ids) = (Records::new(conn)?, ids.to_vec());
     ids.sort_unstable();
     for id in ids {
         match records.find(id)? {
@@ -53,7 +53,7 @@ pub(crate) fn ended(conn: &Connection, ids: &[JobId]) -> Outcome<Ended> {
 
 /// One job with its errors and what its handlers said.
 pub(crate) fn job(conn: &Connection, id: JobId) -> Outcome<Option<JobRecord>> {
-    let Some(mut record) = Records::new(conn).find(id)? else { return Ok(None) };
+    let Some(mut record) = Records::new(conn)?.find(id)? else { return Ok(None) };
     let mut find = conn.prepare_cached(ERRORS)?;
     let mut rows = find.query([id.0])?;
     while let Some(row) = rows.next()? {
@@ -68,8 +68,8 @@ pub(crate) fn job(conn: &Connection, id: JobId) -> Outcome<Option<JobRecord>> {
 }
 
 impl<'c> Records<'c> {
-    pub(crate) fn new(conn: &'c Connection) -> Self {
-        Self { conn, finder: Finder::new(conn), log: Log::new(conn), lanes: HashMap::new() }
+    pub(crate) fn new(conn: &'c Connection) -> Outcome<Self> {
+        Ok(Self { conn, finder: Finder::new(conn)?, log: Log::new(conn), lanes: HashMap::new() })
     }
 
     /// The job with this id, without the errors of its attempts and what its handlers said.

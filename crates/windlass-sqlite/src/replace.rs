@@ -59,7 +59,7 @@ pub(crate) fn replace(
 
 /// Whether a job waits and was not tried yet, and where.
 pub(crate) fn fresh(tx: &Tx<'_>, job: JobId) -> Outcome<Option<Place>> {
-    let Some(place) = locate::find(tx.conn, job)? else { return Ok(None) };
+    let Some(place) = locate::find(tx, job)? else { return Ok(None) };
     let (attempts, at) = match place {
         Place::Waiting { state: Waiting::Retryable, .. } | Place::Dead { .. } => return Ok(None),
         Place::Waiting { .. } => ("SELECT attempt FROM waiting WHERE id = ?1", job.0),

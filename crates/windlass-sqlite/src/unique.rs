@@ -44,7 +44,7 @@ struct Holder {
 }
 
 fn is_finished(tx: &Tx<'_>, job: JobId) -> Outcome<bool> {
-    Ok(match locate::find(tx.conn, job)? {
+    Ok(match locate::find(tx, job)? {
         None | Some(Place::Dead { .. }) => true,
         Some(Place::Waiting { .. }) => false,
         Some(Place::Log { pos }) => Log::new(tx.conn).state(pos, job.0)?.state == JobState::Completed,
