@@ -1,13 +1,17 @@
 //! What it costs to find something among much else, counted in steps of SQLite's virtual machine.
 
 use crate::{
-    edit, enqueue::Batch, events, fold, key_limits, key_upkeep, locate, maintain, promote, record, settle,
+    control, edit,
+    enqueue::Batch,
+    events, fold, key_limits, key_upkeep, locate,
+    maintain::{self, Chunk},
+    promote, record, retention, settle,
     traced::Traced,
 };
 use std::time::Duration;
 use windlass_core::{
-    Args, Disposition, EventCursor, EventRequest, Exception, JobId, JobSet, KeyLimit, KeyLimitsChange,
-    NewJob, RateLimit, SettleRequest,
+    Args, Disposition, EventCursor, EventRequest, Exception, JobId, JobSet, JobState, KeyLimit,
+    KeyLimitsChange, NewJob, RateLimit, RetentionRule, Settings, SettleRequest,
 };
 
 const HOUR: i64 = 3_600_000_000;
@@ -101,7 +105,7 @@ fn housekeeping_passes_over_what_is_told_of() {
         );
         store.conn.execute_batch(&fill).unwrap();
         store.now += 2 * HOUR;
-        store.run(|tx| maintain::maintain(tx, true)).1.steps
+        store.run(|tx| maintain::maintain(tx, Chunk::FIRST)).1.steps
     };
     assert_alike("a round", cost(10_000), cost(100_000));
 }
@@ -230,6 +234,19 @@ fn housekeeping_looks_at_some_keyed_lanes() {
     assert_alike("a round", cost(300), cost(1_000));
 }
 
+/// Where jobs are kept by rules each transaction looks at some of the queues.
+#[test]
+fn housekeeping_looks_at_some_queues_with_dead_jobs() {
+    let cost = |queues| {
+        let mut store = Traced::new();
+        let ids = add(&mut store, &mixed(queues, queues));
+        store.run(|tx| control::cancel(tx, &ids));
+        let rules = [RetentionRule::of_every_queue(JobState::Cancelled).with_count(1)];
+        store.run(|tx| retention::past(tx, &rules, &Settings::DEFAULT, 0, 1_000)).1.steps
+    };
+    assert_alike("a transaction", cost(300), cost(1_000));
+}
+
 /// What handlers said of jobs whose ids lie between those of a claim.
 #[test]
 fn a_claim_is_removed_at_the_same_cost_whatever_was_said_of_others() {
@@ -246,7 +263,7 @@ fn a_claim_is_removed_at_the_same_cost_whatever_was_said_of_others() {
         );
         store.conn.execute_batch(&fill).unwrap();
         store.now += 48 * HOUR;
-        let work = store.run(|tx| maintain::maintain(tx, true)).1;
+        let work = store.run(|tx| maintain::maintain(tx, Chunk::FIRST)).1;
         let left = "SELECT count(*) FROM job_report";
         let left: i64 = store.conn.query_one(left, [], |row| row.get(0)).unwrap();
         assert_eq!(left, others as i64, "of the claim's first job was one");

@@ -8,8 +8,9 @@ use crate::{
     audit,
     clock::{Micros, micros},
     error::Outcome,
-    fold, forget_events, forget_numbers, idle_lanes, key_upkeep, once, position, report, retention, settings,
-    starts, timings,
+    fold, forget_events, forget_numbers, idle_lanes, key_upkeep, once, position, report,
+    retention::{self, Past},
+    settings, starts, timings,
     tx::{Count, Tx},
     unique,
 };
@@ -30,15 +31,28 @@ const ERRORS_OF_CLAIM: &str = "DELETE FROM attempt_error WHERE job IN
 const WORKERS: &str = "DELETE FROM worker WHERE ended_at <= ?1
     AND NOT EXISTS (SELECT 1 FROM claim WHERE claim.worker = worker.id AND open > 0)";
 
-/// One chunk of work; `may_count`: it may count what ended, beside what has to be counted before it is removed. Also says whether there may be more.
-pub(crate) fn maintain(tx: &mut Tx<'_>, may_count: bool) -> Outcome<(MaintainReport, bool)> {
+/// What one chunk of work does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunk {
+    /// It may count what ended, beside what has to be counted before it is removed.
+    pub(crate) may_count: bool,
+    /// It looks for dead jobs in the queues after this one; `None`: in none, those before it looked at all.
+    pub(crate) dead_after: Option<i64>,
+}
+
+impl Chunk {
+    pub(crate) const FIRST: Self = Self { may_count: true, dead_after: Some(0) };
+}
+
+/// One chunk of work. Also says what the next one does, if there may be more.
+pub(crate) fn maintain(tx: &mut Tx<'_>, chunk: Chunk) -> Outcome<(MaintainReport, Option<Chunk>)> {
     let settings = settings::read(tx.conn)?;
     let rules = retention::read(tx.conn)?;
     let before = tx.now.saturating_sub(micros(settings.retention));
     let completed = tx.now.saturating_sub(micros(Retention::of_completed(&rules, &settings)));
-    let (counted, more_to_count) = fold::fold(tx, completed, CHUNK_ROWS, may_count)?;
+    let (counted, more_to_count) = fold::fold(tx, completed, CHUNK_ROWS, chunk.may_count)?;
     let (truncated, more_claims) = remove_claims(tx, completed, counted)?;
-    let (removed_dead, more_dead) = remove_dead(tx, &rules, &settings)?;
+    let (removed_dead, dead_after) = remove_dead(tx, &rules, &settings, chunk.dead_after)?;
     tx.conn.prepare_cached(WORKERS)?.execute([before])?;
     let more_keys = once::forget(tx, before, CHUNK_ROWS)? == CHUNK_ROWS as usize;
     let more_unique = unique::forget(tx, CHUNK_ROWS)?;
@@ -50,23 +64,21 @@ pub(crate) fn maintain(tx: &mut Tx<'_>, may_count: bool) -> Outcome<(MaintainRep
     let more_timings = timings::keep(tx)?;
     let more_counters = fold::forget(tx)?;
     let more_lanes = idle_lanes::forget(tx)?;
-    let more_counters = more_counters || may_count && more_to_count;
+    let more_counters = more_counters || chunk.may_count && more_to_count;
     let report = MaintainReport { rotated: false, truncated, rehomed: 0, removed_dead };
-    Ok((
-        report,
-        more_claims
-            || more_dead
-            || more_counters
-            || more_events
-            || more_numbers
-            || more_keys
-            || more_unique
-            || more_starts
-            || more_turns
-            || more_audit
-            || more_timings
-            || more_lanes,
-    ))
+    let more = more_claims
+        || dead_after.is_some()
+        || more_counters
+        || more_events
+        || more_numbers
+        || more_keys
+        || more_unique
+        || more_starts
+        || more_turns
+        || more_audit
+        || more_timings
+        || more_lanes;
+    Ok((report, more.then_some(Chunk { dead_after, ..chunk })))
 }
 
 fn remove_claims(tx: &mut Tx<'_>, before: Micros, counted: i64) -> Outcome<(u32, bool)> {
@@ -98,25 +110,33 @@ fn remove_claims(tx: &mut Tx<'_>, before: Micros, counted: i64) -> Outcome<(u32,
     Ok((removed, (removed as usize) < finished.len() || removed == CHUNK_ROWS))
 }
 
-fn remove_dead(tx: &mut Tx<'_>, rules: &[RetentionRule], settings: &Settings) -> Outcome<(u64, bool)> {
-    let dead = match rules.iter().all(|rule| rule.outcome == JobState::Completed) {
+/// How many were removed, and where the next look goes on, if there may be more.
+fn remove_dead(
+    tx: &mut Tx<'_>,
+    rules: &[RetentionRule],
+    settings: &Settings,
+    after: Option<i64>,
+) -> Outcome<(u64, Option<i64>)> {
+    let Some(after) = after else { return Ok((0, None)) };
+    let Past { jobs, after } = match rules.iter().all(|rule| rule.outcome == JobState::Completed) {
         true => dead_before(tx, tx.now.saturating_sub(micros(settings.dead_retention)))?,
-        false => retention::past(tx, rules, settings, CHUNK_ROWS)?,
+        false => retention::past(tx, rules, settings, after, CHUNK_ROWS)?,
     };
-    for &(id, lane, state) in &dead {
+    for &(id, lane, state) in &jobs {
         tx.conn.prepare_cached("DELETE FROM attempt_error WHERE job = ?1")?.execute([id])?;
         report::forget(tx, id)?;
         tx.conn.prepare_cached("DELETE FROM dead WHERE id = ?1")?.execute([id])?;
         tx.count(lane, crate::moves::Dead::of(state).count(), -1);
     }
-    Ok((dead.len() as u64, dead.len() == CHUNK_ROWS as usize))
+    Ok((jobs.len() as u64, after))
 }
 
-fn dead_before(tx: &Tx<'_>, before: Micros) -> Outcome<Vec<(i64, i32, i64)>> {
+fn dead_before(tx: &Tx<'_>, before: Micros) -> Outcome<Past> {
     let mut find = tx.conn.prepare_cached(DEAD)?;
     let rows =
         find.query_map(params![before, CHUNK_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    let jobs: Vec<_> = rows.collect::<Result<_, _>>()?;
+    Ok(Past { after: (jobs.len() == CHUNK_ROWS as usize).then_some(0), jobs })
 }
 
 /// Adds up the chunks of one call.

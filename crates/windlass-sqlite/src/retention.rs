@@ -10,14 +10,17 @@ use rusqlite::{Connection, params};
 use std::time::Duration;
 use windlass_core::{JobState, Retention, RetentionRule, Settings};
 
+/// The most queues that one transaction looks at.
+const CHUNK: usize = 200;
+
 const READ: &str = "SELECT queue, outcome, age, count FROM retention_rule";
 const REMOVE: &str = "DELETE FROM retention_rule WHERE queue = ?1 AND outcome = ?2";
 const WRITE: &str =
     "INSERT OR REPLACE INTO retention_rule (queue, outcome, age, count) VALUES (?1, ?2, ?3, ?4)";
-/// Queues that have dead jobs, with how many. Of lanes there are few.
-const QUEUES: &str =
-    "SELECT queue.id, name, sum(cancelled), sum(discarded) FROM lane JOIN queue ON queue.id = lane.queue
-    GROUP BY queue.id HAVING sum(cancelled) + sum(discarded) > 0 ORDER BY queue.id";
+/// The next queues after one, with how many dead jobs they have.
+const QUEUES: &str = "SELECT q.id, name, coalesce(sum(cancelled), 0), coalesce(sum(discarded), 0)
+    FROM (SELECT id, name FROM queue WHERE id > ?1 ORDER BY id LIMIT ?2) q LEFT JOIN lane ON lane.queue = q.id
+    GROUP BY q.id ORDER BY q.id";
 const LANES: &str = "SELECT id FROM lane WHERE queue = ?1";
 const OLDEST: &str = "SELECT finished_at, id FROM dead WHERE lane = ?1 AND state = ?2 AND finished_at <= ?3
     ORDER BY finished_at, id LIMIT ?4";
@@ -56,31 +59,45 @@ pub(crate) fn write(tx: &mut Tx<'_>, rules: &[RetentionRule]) -> Outcome<()> {
     Ok(())
 }
 
-/// The next dead jobs that are past what the rules keep, at most `most`: id, lane and state. What to keep by count is told by the counts of the
+/// Dead jobs that are past what is kept.
+pub(crate) struct Past {
+    /// Id, lane and state.
+    pub(crate) jobs: Vec<(i64, i32, i64)>,
+    /// After which queue the next look goes on; `None`: it was the last one.
+    pub(crate) after: Option<i64>,
+}
+
+/// The next dead jobs that are past what the rules keep, at most `most`, of queues after this one. What to keep by count is told by the counts of the
 /// lanes, so that jobs that stay are not read.
 pub(crate) fn past(
     tx: &mut Tx<'_>,
     rules: &[RetentionRule],
     settings: &Settings,
+    after: i64,
     most: u32,
-) -> Outcome<Vec<(i64, i32, i64)>> {
+) -> Outcome<Past> {
     tx.flush()?;
-    let mut queues = tx.conn.prepare_cached(QUEUES)?;
-    let mut queues = queues.query([])?;
-    let mut past = Vec::new();
+    let mut find = tx.conn.prepare_cached(QUEUES)?;
+    let mut queues = find.query(params![after, CHUNK as i64])?;
+    let (mut jobs, mut looked_at, mut after) = (Vec::new(), 0, after);
     while let Some(row) = queues.next()? {
         let (queue, name): (i64, String) = (row.get(0)?, row.get(1)?);
         let states = [
             (Dead::Cancelled, JobState::Cancelled, row.get(2)?),
             (Dead::Discarded, JobState::Discarded, row.get(3)?),
         ];
-        for (state, outcome, stored) in states {
+        for (state, outcome, stored) in states.into_iter().filter(|(.., stored)| *stored > 0) {
             let retention = Retention::of(rules, settings, &name, outcome);
-            let room = i64::from(most) - past.len() as i64;
-            past.extend(past_of(tx, (queue, state), retention, stored, room)?);
+            let room = i64::from(most) - jobs.len() as i64;
+            jobs.extend(past_of(tx, (queue, state), retention, stored, room)?);
         }
+        if jobs.len() >= most as usize {
+            // There may be more of this one.
+            return Ok(Past { jobs, after: Some(after) });
+        }
+        (looked_at, after) = (looked_at + 1, queue);
     }
-    Ok(past)
+    Ok(Past { jobs, after: (looked_at == CHUNK).then_some(after) })
 }
 
 fn past_of(

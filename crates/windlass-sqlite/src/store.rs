@@ -8,7 +8,9 @@ use crate::{
     error::Outcome,
     events,
     fork::{self, Connected, Use},
-    history, key_limits, leader, limits, list, maintain, once, options, promote,
+    history, key_limits, leader, limits, list,
+    maintain::{self, Chunk},
+    once, options, promote,
     reader::question,
     record, report, retention, settings, settle, stats,
     threads::{self, Threads},
@@ -310,13 +312,13 @@ impl JobStore for SqliteStore {
 
     async fn maintain(&self) -> Result<MaintainReport> {
         let mut total = MaintainReport::default();
+        let mut chunk = Chunk::FIRST;
         for n in 0..MAINTAIN_CHUNKS {
-            let may_count = n < COUNTING_CHUNKS;
-            let (chunk, more) = self.write(RELAXED, move |tx| maintain::maintain(tx, may_count)).await?;
-            maintain::add(&mut total, chunk);
-            if !more {
-                break;
-            }
+            chunk.may_count = n < COUNTING_CHUNKS;
+            let (report, next) = self.write(RELAXED, move |tx| maintain::maintain(tx, chunk)).await?;
+            maintain::add(&mut total, report);
+            let Some(next) = next else { break };
+            chunk = next;
         }
         if self.options.marks_deploys {
             self.write(RELAXED, |tx| deploys::mark(tx)).await?;

@@ -1,4 +1,4 @@
-use crate::fixture::{Fixture, exception};
+use crate::fixture::{Fixture, exception, job};
 use std::{
     sync::{
         Arc,
@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    Args, Conflict, Disposition, JobState, JobStore, MaintainReport, NewJob, Settings, Unique,
+    Args, Conflict, Disposition, JobState, JobStore, MaintainReport, NewJob, RetentionRule, Settings, Unique,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -66,6 +66,19 @@ async fn errors_go_with_their_job() {
     let file = rusqlite::Connection::open(f.path()).unwrap();
     let left: i64 = file.query_one("SELECT count(*) FROM attempt_error", [], |row| row.get(0)).unwrap();
     assert_eq!(left, 0);
+}
+
+/// A call goes through all queues, some with each transaction; of one that has more dead jobs than a transaction removes it comes back.
+#[tokio::test]
+async fn rules_hold_in_each_of_many_queues() {
+    let f = Fixture::new();
+    let of = |n: usize| job("test").with_queue(format!("q{}", if n % 2 == 1 { n / 2 } else { 300 }));
+    let batch: Vec<_> = (0..1_001).map(of).chain((0..1_500).map(|_| of(0))).collect();
+    let ids = f.enqueue(&batch).await.unwrap();
+    f.cancel(&ids).await.unwrap();
+    f.set_retention(&[RetentionRule::of_every_queue(JobState::Cancelled).with_count(0)]).await.unwrap();
+    assert_eq!(f.maintain().await.unwrap().removed_dead, 2_501);
+    assert_eq!(f.maintain().await.unwrap().removed_dead, 0);
 }
 
 #[tokio::test]
