@@ -219,6 +219,32 @@ fn a_claim_and_its_completion_cost_the_same_among_many_keyed_queues() {
     }
 }
 
+/// Who leads promotes twenty times a second while delayed jobs come.
+#[test]
+fn a_promotion_costs_the_same_among_many_queues_with_rates() {
+    let rate = KeyLimit::default().with_rate(RateLimit::new(1, Duration::from_secs(3_600)));
+    let cost = |queues| {
+        let mut store = Traced::new();
+        for name in (1..queues).map(|n| format!("queue{n}")).chain(["default".to_owned()]) {
+            store.run(|tx| key_limits::change(tx, &name, &KeyLimitsChange::Default(rate)));
+            add(&mut store, &[job(&name).with_key("a"), job(&name).with_key("a")]);
+        }
+        let (claims, _) = store.claim(2);
+        store.complete(&claims);
+        assert!(store.claim(2).0.is_empty(), "the key waits for its rate");
+        let due = store.run(|tx| promote::next_due(tx.conn, tx.now));
+        assert_eq!(due.0, Some(Duration::from_secs(3_600)));
+        let before = store.run(|tx| promote::promote(tx, 10)).1.steps;
+        store.now += 2 * HOUR;
+        let freed = store.run(|tx| promote::promote(tx, 10)).1.steps;
+        assert_eq!(store.claim(2).0.len(), 1);
+        [due.1.steps, before, freed]
+    };
+    for (few, many) in cost(2).into_iter().zip(cost(500)) {
+        assert_alike("a promotion", few, many);
+    }
+}
+
 /// Each transaction of housekeeping looks at some of the keyed lanes.
 #[test]
 fn housekeeping_looks_at_some_keyed_lanes() {

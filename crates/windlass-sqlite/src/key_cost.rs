@@ -191,6 +191,7 @@ fn every_statement_finds_its_rows() {
         "l",
         "queue",
         "keyed_lane",
+        "lanes",
         "log_state",
         "setting",
         "leader",

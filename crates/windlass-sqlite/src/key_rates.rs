@@ -39,15 +39,27 @@ const FORGET: &str =
     "DELETE FROM key_ended_count WHERE queue = ?1 AND jobs <= 0 AND key IN (SELECT key FROM json_each(?2))";
 const LOOK_AGAIN: &str = "UPDATE key_turn SET state = 0, due = NULL, vt = max(vt, (SELECT l.vt FROM keyed_lane l WHERE l.n = key_turn.n))
     WHERE n IN (SELECT n FROM keyed_lane WHERE queue = ?1 AND NOT ended) AND key IN (SELECT key FROM json_each(?2)) AND +state = 1";
+/// The lanes in which a key waits for its rate to allow more, found one after the other, whatever number of others there is.
+macro_rules! waiting_lanes {
+    () => {
+        "WITH RECURSIVE lanes (n) AS (SELECT min(n) FROM key_turn INDEXED BY key_turn_due WHERE due IS NOT NULL
+            UNION ALL SELECT (SELECT min(t.n) FROM key_turn t INDEXED BY key_turn_due WHERE t.due IS NOT NULL AND t.n > lanes.n)
+            FROM lanes WHERE n IS NOT NULL) "
+    };
+}
 // Nothing is due twice, also where a key has no jobs any more.
-const DUE: &str = "UPDATE key_turn SET due = NULL, state = CASE state WHEN 1 THEN 0 ELSE state END
-    WHERE n IN (SELECT n FROM keyed_lane) AND due <= ?1";
+const DUE: &str = concat!(
+    waiting_lanes!(),
+    "UPDATE key_turn SET due = NULL, state = CASE state WHEN 1 THEN 0 ELSE state END WHERE n IN (SELECT n FROM lanes) AND due <= ?1"
+);
 const NEXT: &str =
     "SELECT min((SELECT min(t.due) FROM key_turn t WHERE t.n = k.n AND t.due IS NOT NULL)) FROM keyed_lane k
     WHERE k.queue = ?1 AND NOT k.ended";
 /// When the rate of a key allows more, of every queue.
-pub(crate) const NEXT_OF_ALL: &str =
-    "SELECT min((SELECT min(t.due) FROM key_turn t WHERE t.n = k.n AND t.due IS NOT NULL)) FROM keyed_lane k";
+pub(crate) const NEXT_OF_ALL: &str = concat!(
+    waiting_lanes!(),
+    "SELECT min((SELECT min(t.due) FROM key_turn t WHERE t.n = lanes.n AND t.due IS NOT NULL)) FROM lanes"
+);
 
 /// Of these keys of a queue fewer jobs are held: those that have a rate count on.
 pub(crate) fn note(conn: &Connection, queue: i64, held: &str, now: Micros) -> Outcome<()> {

@@ -30,18 +30,11 @@ pub(crate) fn promote(tx: &mut Tx<'_>, limit: u32) -> Outcome<Promoted> {
     for &(id, lane, state) in &due {
         moves::append_waiting(tx, id, lane, Waiting::of(state))?;
     }
-    free_keys(tx)?;
-    Ok(Promoted { count: due.len() as u64, next_due: next_due(tx.conn, tx.now)? })
-}
-
-/// Tells those who wait where the rate of a key allows more by now.
-fn free_keys(tx: &mut Tx<'_>) -> Outcome<()> {
-    let mut freed = false;
-    for queue in tx.keyed().with_rates() {
-        freed |= key_rates::forget_past(tx.conn, queue, tx.now)?;
+    // Who is told looks at the counts of the keys, and takes out of them what is past.
+    if key_rates::end_due(tx.conn, tx.now)? {
+        tx.wake()?;
     }
-    freed |= key_rates::end_due(tx.conn, tx.now)?;
-    if freed { tx.wake() } else { Ok(()) }
+    Ok(Promoted { count: due.len() as u64, next_due: next_due(tx.conn, tx.now)? })
 }
 
 /// How long until the next job is due, or a key's rate allows more; zero when that is so.
