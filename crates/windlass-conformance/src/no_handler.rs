@@ -3,7 +3,7 @@
 use crate::{Fixture, steps::*};
 use jiff::Timestamp;
 use std::sync::Arc;
-use windlass_core::{Disposition, JobFilter, JobId, JobState, NewJob, Settled, Store};
+use windlass_core::{Disposition, JobFilter, JobId, JobRecord, JobState, NewJob, Settled, Store};
 
 fn of_kind(kind: &'static str) -> NewJob {
     NewJob::new(kind, args(0)).with_queue(QUEUE)
@@ -18,7 +18,7 @@ async fn one_without_handler(store: &Arc<dyn Store>) -> JobId {
     id
 }
 
-/// A job without a handler is available, used no attempt, and is not handed to workers that lack its kind.
+/// A job without a handler is available, used no attempt, and is not handed to workers that lack its kind. It says what it waits for.
 pub async fn a_job_without_handler_waits(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let id = enqueue(&store, of_kind("b")).await;
@@ -27,6 +27,10 @@ pub async fn a_job_without_handler_waits(fixture: &dyn Fixture) {
     assert_eq!(knows_a.except(&held, Disposition::NoHandler).await, Settled::Accepted);
     let seen = record(&store, id).await;
     assert_eq!((seen.state, seen.attempt, seen.crash_count), (JobState::Available, 0, 0));
+    let listed = store.jobs(&JobFilter::default()).await.expect("list");
+    for seen in [&seen, &listed[0]] {
+        assert_eq!(seen.reason.as_deref(), Some(JobRecord::NO_HANDLER));
+    }
     assert_eq!(queue(&store, QUEUE).await.available, 1);
     knows_a.finds_nothing().await;
     worker(&store, &[QUEUE], &["a", "c"], LEASE).await.finds_nothing().await;
@@ -71,6 +75,7 @@ pub async fn it_goes_to_one_who_knows_it(fixture: &dyn Fixture) {
     let knows_b = worker(&fixture.open().await, &[QUEUE], &["a", "b"], LEASE).await;
     let held = knows_b.take_one().await;
     assert_eq!((held.job.id, &*held.job.kind, held.job.attempt), (ids[0], "b", 1));
+    assert_eq!(record(&store, ids[0]).await.reason, None);
     assert_eq!(knows_b.complete(&held).await, Settled::Accepted);
     knows_b.finds_nothing().await;
     assert_eq!(state(&store, ids[0]).await, JobState::Completed);

@@ -59,7 +59,7 @@ pub struct JobRecord {
     pub claimed_by: Option<WorkerId>,
     /// When it reached a final state.
     pub finished_at: Option<Timestamp>,
-    /// Why it was cancelled or discarded.
+    /// Why it was cancelled or discarded, or that [nobody knows its kind](Self::NO_HANDLER).
     pub reason: Option<String>,
     /// Whom or what it is about.
     pub key: Option<String>,
@@ -84,6 +84,11 @@ pub struct JobRecord {
     /// anything, `None` in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Box<HandlerReport>>,
+}
+
+impl JobRecord {
+    /// The reason of an available job that waits for a worker with its handler.
+    pub const NO_HANDLER: &str = "waits for a worker that knows its kind";
 }
 
 /// One failed attempt.

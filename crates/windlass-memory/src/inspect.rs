@@ -10,9 +10,6 @@ use windlass_core::{
     Attributes, JobId, JobRecord, JobState, QueueFilter, QueueStats, StoreStatus, WorkerId, WorkerRecord,
 };
 
-/// What tells a job that waits for a worker with its handler from other available ones.
-const NO_HANDLER: &str = "waits for a worker that knows its kind";
-
 /// One job with its errors and what its handlers said.
 pub(crate) fn job(state: &State, id: JobId) -> Option<JobRecord> {
     let job = state.jobs.get(&id)?;
@@ -28,7 +25,7 @@ pub(crate) fn record(state: &State, job: &Job) -> JobRecord {
     let held = job.held.filter(|_| begun);
     let (scheduled_at, reason, result) = match &job.place {
         Place::Scheduled(at) | Place::Retryable(at) => (Some(*at), None, None),
-        Place::NoHandler => (None, Some(NO_HANDLER.to_owned()), None),
+        Place::NoHandler => (None, Some(JobRecord::NO_HANDLER.to_owned()), None),
         Place::Cancelled { reason, .. } | Place::Discarded { reason, .. } => {
             (None, Some(reason.clone()), None)
         }

@@ -118,14 +118,13 @@ impl<'c> Records<'c> {
 
     /// A waiting row; then state and time.
     pub(crate) fn of_waiting(&mut self, row: &Row<'_>) -> Outcome<JobRecord> {
-        let mut record = self.common(row)?;
         let at: Micros = row.get(9)?;
-        (record.state, record.scheduled_at) = match Waiting::of(row.get(8)?) {
-            Waiting::Scheduled => (JobState::Scheduled, Some(timestamp(at))),
-            Waiting::Retryable => (JobState::Retryable, Some(timestamp(at))),
-            Waiting::NoHandler => (JobState::Available, None),
+        let (state, scheduled_at, reason) = match Waiting::of(row.get(8)?) {
+            Waiting::Scheduled => (JobState::Scheduled, Some(timestamp(at)), None),
+            Waiting::Retryable => (JobState::Retryable, Some(timestamp(at)), None),
+            Waiting::NoHandler => (JobState::Available, None, Some(JobRecord::NO_HANDLER.to_owned())),
         };
-        Ok(record)
+        Ok(JobRecord { state, scheduled_at, reason, ..self.common(row)? })
     }
 
     /// A dead row; then state, reason and times.

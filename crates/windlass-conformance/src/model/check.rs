@@ -150,6 +150,9 @@ impl Play {
             assert_eq!(holder, known.claimed_by, "holder of {told}");
         }
         assert_eq!(waits(record), waits(known), "when it is due, {told}");
+        let says =
+            |job: &JobRecord| (job.state.is_final() && job.reason.is_some(), job.finished_at.is_some());
+        assert_eq!(says(record), says(known), "whether it says why and when it ended, {told}");
     }
 }
 
