@@ -258,7 +258,25 @@ pub async fn each_state_has_its_order(fixture: &dyn Fixture) {
     for held in &held[..6] {
         worker.complete(held).await;
     }
-    assert_eq!(listed(JobState::Completed).await, ids[..6].iter().copied().rev().collect::<Vec<_>>());
+    let completed = ids[..6].iter().copied().rev();
+    assert_eq!(listed(JobState::Completed).await, completed.clone().collect::<Vec<_>>());
+
+    let together = enqueue_jobs(&store, 5).await;
+    for held in worker.take(5).await {
+        worker.complete(&held).await;
+    }
+    let completed: Vec<_> = together.into_iter().chain(completed).collect();
+    assert_eq!(listed(JobState::Completed).await, completed, "as they were handed out");
+    let mut cancelled = enqueue_jobs(&store, 3).await;
+    store.cancel(&cancelled).await.expect("cancel");
+    cancelled.reverse();
+    assert_eq!(listed(JobState::Cancelled).await, cancelled, "the last one first, of one call too");
+    let mut known_by_nobody = enqueue_jobs(&store, 3).await;
+    for held in worker.take(3).await.iter().rev() {
+        worker.except(held, Disposition::NoHandler).await;
+    }
+    known_by_nobody.reverse();
+    assert_eq!(listed(JobState::Available).await, known_by_nobody, "the longest waiting first");
 }
 
 /// A token is of use only with the filter that it came with; what is no token is refused too.

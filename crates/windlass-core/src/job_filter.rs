@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// | state | order |
 /// |---|---|
 /// | running | longest held first |
-/// | available | newest first; then those that wait for a worker that knows their kind |
+/// | available | newest first; then those that wait for a worker that knows their kind, the longest first |
 /// | retryable, scheduled | next due first |
 /// | discarded, cancelled | last finished first |
 /// | completed | last claimed first |

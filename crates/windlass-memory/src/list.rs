@@ -63,9 +63,10 @@ fn key(job: &Job) -> Key {
     let (first, second) = match &job.place {
         Place::Running => held,
         Place::Available(order) => (0, -order),
-        Place::NoHandler => (1, job.id.0),
+        // Behind all others.
+        Place::NoHandler => (micros(job.available_since).max(1), job.id.0),
         Place::Retryable(at) | Place::Scheduled(at) => (micros(*at), job.id.0),
-        Place::Discarded { at, .. } | Place::Cancelled { at, .. } => (-micros(*at), job.id.0),
+        Place::Discarded { at, .. } | Place::Cancelled { at, .. } => (-micros(*at), -job.id.0),
         Place::Completed { .. } => (-held.0, held.1),
     };
     [rank, job.lane as i64, first, second]

@@ -31,6 +31,7 @@ const LOG_BACKWARDS: &str =
 // A lane has few open claims among many finished ones.
 const OPEN: &str =
     "SELECT lo, hi FROM claim INDEXED BY claim_open WHERE open > 0 AND lo BETWEEN ?1 AND ?2 ORDER BY lo";
+const CLAIMS: &str = "SELECT lo, hi FROM claim WHERE lo BETWEEN ?1 AND ?2 ORDER BY lo DESC";
 const WAITING: &str =
     "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, available_at, attributes
     FROM waiting WHERE lane = ?1 AND state = ?2 AND (available_at, id) > (?3, ?4) ORDER BY available_at, id";
@@ -152,13 +153,7 @@ impl Page<'_> {
             Stage::Available => {
                 self.log(LOG_BACKWARDS, cursor + 1, before.min(twin - 1), JobState::Available)
             }
-            Stage::Completed => {
-                let direct = before.min(twin | position::SEQUENCE_MAX);
-                if self.log(LOG_BACKWARDS, twin, direct, JobState::Completed)?.is_break() {
-                    return Ok(Break(()));
-                }
-                self.log(LOG_BACKWARDS, first, before.min(cursor), JobState::Completed)
-            }
+            Stage::Completed => self.completed((first, twin | position::SEQUENCE_MAX), key.0),
             Stage::Waiting(state) => {
                 let from = params![lane, state as i64, upwards.0, upwards.1];
                 self.take(WAITING, from, &[9, 0], |records, row| records.of_waiting(row).map(Some))
@@ -168,6 +163,28 @@ impl Page<'_> {
                 self.take(DEAD, from, &[12, 0], |records, row| records.of_dead(row).map(Some))
             }
         }
+    }
+
+    /// The claims of a lane, those of its twin before, the newest first; the jobs of each as they were handed out.
+    fn completed(&mut self, (first, last): (i64, i64), after: Option<i64>) -> Outcome<ControlFlow<()>> {
+        let conn = self.conn;
+        let mut find = conn.prepare_cached(CLAIMS)?;
+        let mut claims = find.query([first, after.unwrap_or(last)])?;
+        while let Some(claim) = claims.next()? {
+            if self.looked >= LOOK_AT {
+                return Ok(Break(()));
+            }
+            self.looked += 1;
+            let (lo, hi): (i64, i64) = (claim.get(0)?, claim.get(1)?);
+            // The page before ended in this one.
+            let from = after.filter(|after| (lo..=hi).contains(after)).map_or(lo, |after| after + 1);
+            if self.log(LOG, from, hi, JobState::Completed)?.is_break() {
+                return Ok(Break(()));
+            }
+            self.at.truncate(2);
+            self.at.push(hi);
+        }
+        Ok(Continue(()))
     }
 
     fn open_claims(&self, lo: i64, hi: i64) -> Outcome<Vec<(i64, i64)>> {
