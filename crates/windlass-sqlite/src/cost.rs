@@ -1,17 +1,18 @@
 //! What it costs to find something among much else, counted in steps of SQLite's virtual machine.
 
 use crate::{
-    control, edit,
+    claim, control, edit,
     enqueue::Batch,
-    events, fold, key_limits, key_upkeep, locate,
+    events, fold, key_limits, key_upkeep, list, locate,
     maintain::{self, Chunk},
     promote, record, retention, settle,
     traced::Traced,
 };
 use std::time::Duration;
 use windlass_core::{
-    Args, Disposition, EventCursor, EventRequest, Exception, JobId, JobSet, JobState, KeyLimit,
-    KeyLimitsChange, NewJob, RateLimit, RetentionRule, Settings, SettleRequest,
+    Args, ClaimRequest, Disposition, EventCursor, EventRequest, Exception, JobFilter, JobId, JobSet,
+    JobState, KeyLimit, KeyLimitsChange, NewJob, QueueDemand, RateLimit, RetentionRule, Settings,
+    SettleRequest,
 };
 
 const HOUR: i64 = 3_600_000_000;
@@ -217,6 +218,23 @@ fn a_claim_and_its_completion_cost_the_same_among_many_keyed_queues() {
     for limit in [KeyLimit::serial(), rate] {
         assert_alike("a claim", cost(limit, 2), cost(limit, 500));
     }
+}
+
+#[test]
+fn a_list_of_running_jobs_costs_its_own_size() {
+    let cost = |queues: usize| {
+        let mut store = Traced::new();
+        add(&mut store, &mixed(queues, queues));
+        let queues_of_all = (0..queues).map(|n| QueueDemand::new(format!("queue{n}"), 1)).collect();
+        let request = ClaimRequest { worker: store.worker, queues: queues_of_all };
+        store.run(|tx| claim::claim(tx, &request));
+        let filter =
+            JobFilter { state: Some(JobState::Running), limit: JobFilter::MAX_LIMIT, ..JobFilter::default() };
+        let (page, work) = store.run(|tx| list::jobs(tx.conn, &filter));
+        assert_eq!(page.jobs.len(), queues);
+        work.steps / queues as i64
+    };
+    assert_alike("a job", cost(100), cost(1_000));
 }
 
 /// Who leads promotes twenty times a second while delayed jobs come.

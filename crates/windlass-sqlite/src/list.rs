@@ -28,9 +28,8 @@ const LOG: &str =
 const LOG_BACKWARDS: &str =
     "SELECT coalesce(id, pos & 35184372088831), pos >> 45, kind, args, attempt, max_attempts,
     crash_count, enqueued_at, pos, attributes FROM job WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos DESC";
-// A lane has few open claims among many finished ones.
-const OPEN: &str =
-    "SELECT lo, hi FROM claim INDEXED BY claim_open WHERE open > 0 AND lo BETWEEN ?1 AND ?2 ORDER BY lo";
+// There are few among many finished ones.
+const OPEN: &str = "SELECT lo, hi FROM claim INDEXED BY claim_open WHERE open > 0 ORDER BY lo";
 const CLAIMS: &str = "SELECT lo, hi FROM claim WHERE lo BETWEEN ?1 AND ?2 ORDER BY lo DESC";
 const WAITING: &str =
     "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, available_at, attributes
@@ -82,7 +81,7 @@ impl Stage {
 pub(crate) fn jobs(conn: &Connection, filter: &JobFilter) -> Outcome<JobPage> {
     let after = filter.position()?.unwrap_or_default();
     let (wanted, records) = (filter.wanted()?, Records::new(conn)?);
-    let mut page = Page { conn, filter, wanted, looked: 0, at: after, jobs: Vec::new(), records };
+    let mut page = Page { conn, filter, wanted, looked: 0, at: after, jobs: Vec::new(), records, open: None };
     let next = page.fill()?.is_break().then(|| PageToken::new(filter, &page.at));
     Ok(JobPage { jobs: page.jobs, next })
 }
@@ -96,6 +95,8 @@ struct Page<'c> {
     at: Vec<i64>,
     jobs: Vec<JobRecord>,
     records: Records<'c>,
+    /// Where all open claims begin and end, once they were asked for.
+    open: Option<Vec<(i64, i64)>>,
 }
 
 impl Page<'_> {
@@ -187,10 +188,16 @@ impl Page<'_> {
         Ok(Continue(()))
     }
 
-    fn open_claims(&self, lo: i64, hi: i64) -> Outcome<Vec<(i64, i64)>> {
-        let mut find = self.conn.prepare_cached(OPEN)?;
-        let rows = find.query_map([lo, hi], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+    /// The open claims between two positions, in order. All are read with the first lane.
+    fn open_claims(&mut self, first: i64, last: i64) -> Outcome<Vec<(i64, i64)>> {
+        if self.open.is_none() {
+            let mut find = self.conn.prepare_cached(OPEN)?;
+            let rows = find.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            self.open = Some(rows.collect::<Result<_, _>>()?);
+        }
+        let open = self.open.as_deref().unwrap_or_default();
+        let before = |end: i64| open.partition_point(|(lo, _)| *lo < end);
+        Ok(open[before(first)..before(last)].to_vec())
     }
 
     /// Takes what is in the wanted state from a stretch of the log. The args of the rest are not read.
