@@ -23,6 +23,9 @@ const READ_FAILURES: &str = "SELECT at, queue, kind, fingerprint, sample, last_j
 const OLDEST: &str = "SELECT min(at) FROM (SELECT min(at) AS at FROM timing WHERE at >= ?1
     UNION ALL SELECT min(at) FROM failure WHERE at >= ?1)";
 
+// Of a time to come: the clock was set back since, and what is measured from now on is to be put together, too.
+const FOLLOW_CLOCK: &str = "UPDATE timing_kept SET minutes = min(minutes, ?1), quarters = min(quarters, ?1) WHERE max(minutes, quarters) > ?1";
+
 pub(crate) type FailureRow = (String, String, Failure);
 
 pub(crate) fn add(tx: &Tx<'_>, at: Micros, timings: &[Timing]) -> Outcome<()> {
@@ -106,6 +109,7 @@ fn failure(row: &Row<'_>, from: usize) -> Outcome<FailureRow> {
 /// One step: puts the rows of the oldest minute together, or of the oldest quarter of an hour that is old enough, or removes some that are too old. Whether
 /// there may be more.
 pub(crate) fn keep(tx: &Tx<'_>) -> Outcome<bool> {
+    tx.conn.prepare_cached(FOLLOW_CLOCK)?.execute([minute_of(tx.now)])?;
     let (minutes, quarters): (Micros, Micros) =
         tx.conn.query_one("SELECT minutes, quarters FROM timing_kept", [], |row| {
             Ok((row.get(0)?, row.get(1)?))

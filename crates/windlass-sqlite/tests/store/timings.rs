@@ -5,6 +5,8 @@ use rusqlite::Connection;
 use std::time::Duration;
 use windlass_core::{Failure, Histogram, JobId, JobStore, Timing, TimingRequest, TimingStore};
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 fn timing(kind: &str, ms: u64) -> Timing {
     let mut timing = Timing::new("q", kind);
     timing.run.add(Duration::from_millis(ms), 2);
@@ -53,6 +55,30 @@ async fn rows_are_put_together() {
     later(30 * 24 * 60);
     f.maintain().await.unwrap();
     assert_eq!(rows(), (0, 0));
+}
+
+/// What was put together of a time to come does not keep what comes from being put together.
+#[tokio::test]
+async fn rows_are_put_together_after_the_clock_was_set_back() {
+    const AHEAD: Duration = Duration::from_secs(300 * 86_400);
+    let f = Fixture::new();
+    f.advance(AHEAD);
+    f.store.measure(&[timing("a", 1)]).await.unwrap();
+    f.advance(2 * MINUTE);
+    f.maintain().await.unwrap();
+    f.set_back(AHEAD);
+    f.maintain().await.unwrap();
+    for n in 0..10 {
+        f.store.measure(&[timing("a", n + 1)]).await.unwrap();
+    }
+    f.advance(2 * MINUTE);
+    f.maintain().await.unwrap();
+    let file = Connection::open(f.path()).unwrap();
+    for table in ["timing", "failure"] {
+        let sql = format!("SELECT count(*) FROM {table} WHERE at <= 1800000600000000");
+        let rows: i64 = file.query_row(&sql, [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 1, "{table}");
+    }
 }
 
 /// A program that makes up names of kinds and of errors does not fill the file.
