@@ -13,6 +13,8 @@ pub(crate) trait Command: Send {
     fn durable(&self) -> bool;
     /// Whether nobody waits for the answer any more.
     fn abandoned(&self) -> bool;
+    /// Whether nobody ever did: it is to be done some time.
+    fn unattended(&self) -> bool;
     /// Does the work. False when it failed; the reason is kept.
     fn run(&mut self, tx: &mut Tx<'_>) -> bool;
     /// Whether it failed for want of room, which may have ended the transaction.
@@ -51,6 +53,10 @@ impl<T: Send, F: FnMut(&mut Tx<'_>) -> Outcome<T> + Send> Command for Task<T, F>
 
     fn abandoned(&self) -> bool {
         !self.kept && self.reply.as_ref().is_some_and(oneshot::Sender::is_closed)
+    }
+
+    fn unattended(&self) -> bool {
+        self.reply.is_none()
     }
 
     fn run(&mut self, tx: &mut Tx<'_>) -> bool {

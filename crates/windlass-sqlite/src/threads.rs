@@ -73,6 +73,7 @@ pub(crate) fn start(
         undelivered: Arc::clone(undelivered),
         wal: Wal::of(&path, options.busy_timeout),
         memory: Memory::default(),
+        later: Vec::new(),
         current: options.synchronous,
     };
     let (to_writer, writer_inbox) = mpsc::channel(INBOX);

@@ -41,6 +41,8 @@ pub(crate) struct Writer {
     pub(crate) undelivered: Arc<UndeliveredClaims>,
     pub(crate) wal: Wal,
     pub(crate) memory: Memory,
+    /// What nobody waits for and could not be done yet.
+    pub(crate) later: Vec<BoxCommand>,
     /// What the connection is set to.
     pub(crate) current: Synchronous,
 }
@@ -51,6 +53,7 @@ impl Writer {
         let mut waiting = VecDeque::with_capacity(GROUP_MAX);
         while let Some(first) = waiting.pop_front().or_else(|| inbox.blocking_recv()) {
             waiting.push_front(first);
+            self.later.drain(..).for_each(|command| waiting.push_front(command));
             while waiting.len() < GROUP_MAX
                 && let Ok(next) = inbox.try_recv()
             {
@@ -104,6 +107,8 @@ impl Writer {
             Err((error, _)) => {
                 // Without BEGIN no command was taken; all that wait get the reason.
                 let all = if group.is_empty() { waiting.drain(..).collect() } else { group };
+                let (later, all): (Vec<_>, _) = all.into_iter().partition(|command| command.unattended());
+                self.later.extend(later);
                 answer_all(all, Some(&error));
             }
         }
@@ -216,6 +221,7 @@ mod tests {
             undelivered: Arc::default(),
             wal: Wal::of(&path, options.busy_timeout),
             memory: Memory::default(),
+            later: Vec::new(),
             current: Synchronous::Normal,
         };
         let other = Connection::open(&path).unwrap();

@@ -1,7 +1,10 @@
-use crate::fixture::{Fixture, LEASE, completion, demand, exception, ids};
-use std::{sync::Arc, time::Duration};
+use crate::fixture::{Fixture, LEASE, completion, demand, exception, ids, jobs, url};
+use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 use tokio::time::{sleep, timeout};
-use windlass_core::{ClaimRef, Disposition, JobSet, JobState, JobStore, Leader, Settled, WorkerId};
+use windlass_core::{
+    ClaimRef, Disposition, ErrorKind, JobSet, JobState, JobStore, Leader, Settled, WorkerId, WorkerSpec,
+};
+use windlass_sqlite::{SqliteOptions, SqliteStore};
 
 #[tokio::test]
 async fn everything_a_dead_worker_writes_is_refused() {
@@ -111,6 +114,44 @@ async fn a_dropped_claim_call_hands_its_jobs_back() {
     }
     let next = f.worker().await;
     assert_eq!(f.take(next, 5).await.len(), 1);
+}
+
+/// The jobs of an answer that nobody takes go back also where the file is another's just then.
+#[tokio::test]
+async fn a_dropped_claim_call_hands_its_jobs_back_beside_a_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = SqliteOptions { busy_timeout: Duration::from_millis(20), ..SqliteOptions::default() };
+    let store = SqliteStore::open(&url(&folder), options).unwrap();
+    let spec = WorkerSpec {
+        name: "test".into(),
+        queues: vec![],
+        kinds: vec![],
+        lease: LEASE,
+        program: Default::default(),
+    };
+    let worker = store.register(&spec).await.unwrap().worker;
+    let request = demand(worker, 1);
+    let mut lost = None;
+    // An answer that was there at once is not lost.
+    while lost.is_none() {
+        store.enqueue(&jobs(1)).await.unwrap();
+        let mut call = Box::pin(store.claim(&request));
+        let polled = poll_fn(|context| Poll::Ready(call.as_mut().poll(context)));
+        lost = polled.await.is_pending().then_some(call);
+    }
+    let counts = async || {
+        let queue = &store.queues().await.unwrap()[0];
+        (queue.available, queue.running)
+    };
+    while counts().await.0 > 0 {}
+    let held = counts().await.1;
+    let other = rusqlite::Connection::open(store.path()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    drop(lost);
+    assert_eq!(store.enqueue(&jobs(1)).await.unwrap_err().kind(), ErrorKind::Unavailable);
+    other.execute_batch("ROLLBACK").unwrap();
+    store.enqueue(&jobs(1)).await.unwrap();
+    assert_eq!(counts().await.1, held - 1);
 }
 
 /// The runtime asks for an answer to a heartbeat within a sixth of the lease, and then asks again. Where other processes hold the file for longer
