@@ -5,14 +5,14 @@ use crate::{
     enqueue::Batch,
     events, fold, key_limits, key_upkeep, list, locate,
     maintain::{self, Chunk},
-    promote, record, retention, settle,
+    promote, record, retention, settle, stats,
     traced::Traced,
 };
 use std::time::Duration;
 use windlass_core::{
     Args, ClaimRequest, Disposition, EventCursor, EventRequest, Exception, JobFilter, JobId, JobSet,
-    JobState, KeyLimit, KeyLimitsChange, NewJob, QueueDemand, RateLimit, RetentionRule, Settings,
-    SettleRequest,
+    JobState, KeyLimit, KeyLimitsChange, NewJob, QueueDemand, QueueFilter, RateLimit, RetentionRule,
+    Settings, SettleRequest,
 };
 
 const HOUR: i64 = 3_600_000_000;
@@ -235,6 +235,20 @@ fn a_list_of_running_jobs_costs_its_own_size() {
         work.steps / queues as i64
     };
     assert_alike("a job", cost(100), cost(1_000));
+}
+
+#[test]
+fn a_page_of_queues_costs_its_own_size() {
+    let cost = |queues| {
+        let mut store = Traced::new();
+        add(&mut store, &mixed(queues, queues));
+        let page =
+            QueueFilter { after: Some("queue1".to_owned()), limit: Some(20), ..QueueFilter::default() };
+        let (listed, work) = store.run(|tx| stats::queues(tx.conn, &page));
+        assert_eq!(listed.len(), 20);
+        work.steps
+    };
+    assert_alike("a page", cost(100), cost(2_000));
 }
 
 /// Who leads promotes twenty times a second while delayed jobs come.

@@ -15,9 +15,10 @@ const QUEUES: &str =
         (SELECT coalesce(available_at, enqueued_at) FROM job WHERE pos > cursor ORDER BY pos LIMIT 1) END),
     concurrency, rate, rate_period, rate_burst, keyed, total(no_handler), min(CASE WHEN no_handler > 0 THEN
         (SELECT available_at FROM waiting WHERE waiting.lane = lane.id AND state = 2 ORDER BY available_at LIMIT 1) END)
-    FROM queue LEFT JOIN lane ON lane.queue = queue.id
-    WHERE (?1 IS NULL OR name = ?1) AND (?2 IS NULL OR instr(lower(name), lower(?2))) AND (?3 IS NULL OR name > ?3)
-    GROUP BY queue.id ORDER BY name LIMIT ?4";
+    FROM queue LEFT JOIN lane ON lane.queue = queue.id WHERE queue.id IN (SELECT id FROM queue
+        WHERE (?1 IS NULL OR name = ?1) AND (?2 IS NULL OR instr(lower(name), lower(?2))) AND name > coalesce(?3, '')
+        ORDER BY name LIMIT ?4)
+    GROUP BY queue.id ORDER BY name";
 const ANY_AVAILABLE: &str = "SELECT EXISTS (SELECT 1 FROM queue JOIN lane ON lane.queue = queue.id
     WHERE queue.name IN (SELECT value FROM json_each(?1)) AND paused IN (0, 2, 11)
     AND (EXISTS (SELECT 1 FROM waiting WHERE waiting.lane = lane.id AND state = 0 AND available_at <= ?3)
