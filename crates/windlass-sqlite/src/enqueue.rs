@@ -1,20 +1,20 @@
 //! Enqueue: a batch is packed into one buffer where it is called, and appended by the writer.
 
+mod later;
+
 use crate::{
     clock::{Micros, micros, timestamp},
     error::Outcome,
     position,
     tx::{Count, Tx},
 };
-use rusqlite::params;
+use later::Later;
 use std::collections::HashMap;
 use windlass_core::{Attributes, JobId, NewJob, When};
 
 const APPEND: &str =
     "INSERT INTO job (pos, kind, args, attempt, max_attempts, crash_count, enqueued_at, attributes)
     VALUES (?1, ?2, ?3, 0, ?4, 0, ?5, ?6)";
-const WAIT: &str = "INSERT INTO waiting (id, lane, state, available_at, kind, args, attempt, max_attempts, crash_count, enqueued_at, attributes)
-    VALUES (?1, ?2, 0, ?3, ?4, ?5, 0, ?6, 0, ?7, ?8)";
 
 /// Jobs on their way to the writer, without an allocation per job.
 pub(crate) struct Batch {
@@ -22,6 +22,8 @@ pub(crate) struct Batch {
     jobs: Vec<Packed>,
     lanes: Vec<(String, i16)>,
     kinds: Vec<String>,
+    /// Whether any of the jobs has attributes.
+    attributed: bool,
 }
 
 struct Packed {
@@ -33,22 +35,6 @@ struct Packed {
     max_attempts: u16,
     when: When,
     attributes: Option<Box<Attributes>>,
-}
-
-/// Jobs with consecutive ids that wait for their time.
-struct Waits {
-    first: i64,
-    last: i64,
-    /// Of all of them, as of each.
-    lane: usize,
-    kind: usize,
-}
-
-impl Waits {
-    /// Whether this job is the next of them.
-    fn goes_on(&self, id: i64, job: &Packed) -> bool {
-        id == self.last + 1 && (self.lane, self.kind) == (job.lane, job.kind)
-    }
 }
 
 impl Packed {
@@ -63,7 +49,7 @@ impl Batch {
     pub(crate) fn pack(jobs: &[NewJob]) -> Self {
         let mut args = String::with_capacity(jobs.iter().map(|job| job.args().len()).sum());
         let (mut lanes, mut kinds) = (Interner::default(), Interner::default());
-        let jobs = jobs
+        let jobs: Vec<_> = jobs
             .iter()
             .map(|job| {
                 args.push_str(job.args().as_str());
@@ -79,7 +65,8 @@ impl Batch {
             .collect();
         let lanes = lanes.values.into_iter().map(|(queue, priority)| (queue.to_owned(), priority)).collect();
         let kinds = kinds.values.into_iter().map(str::to_owned).collect();
-        Self { args, jobs, lanes, kinds }
+        let attributed = jobs.iter().any(|job| job.attributes.is_some());
+        Self { args, jobs, lanes, kinds, attributed }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -92,26 +79,22 @@ impl Batch {
         let mut append = tx.conn.prepare_cached(APPEND)?;
         append.raw_bind_parameter(5, tx.now)?;
         let (mut ids, mut args_start, mut bound) = (Vec::with_capacity(self.jobs.len()), 0, None);
-        let attributed = self.jobs.iter().any(|job| job.attributes.is_some());
-        if !attributed {
+        if !self.attributed {
             append.raw_bind_parameter(6, None::<&str>)?;
         }
         let mut appended = vec![0_i64; lanes.len()];
-        let mut waits: Option<Waits> = None;
+        let mut later: Option<Later<'_, '_>> = None;
         for job in &self.jobs {
             let args = &self.args[args_start..job.args_end];
             args_start = job.args_end;
             let id = tx.next_sequence()?;
             ids.push(JobId(id));
             if let Some(at) = due(job.when, tx.now) {
-                self.wait(tx, lanes[job.lane], id, at, job, args)?;
-                match &mut waits {
-                    Some(waits) if waits.goes_on(id, job) => waits.last = id,
-                    _ => {
-                        let next = Waits { first: id, last: id, lane: job.lane, kind: job.kind };
-                        self.note(tx, &lanes, waits.replace(next).as_ref())?;
-                    }
-                }
+                let later = match &mut later {
+                    Some(later) => later,
+                    None => later.insert(Later::new(tx, self, &lanes)?),
+                };
+                later.add(tx, id, at, job, args)?;
                 continue;
             }
             // Bindings stay from row to row; most rows of a batch differ in two of them only.
@@ -124,13 +107,15 @@ impl Batch {
             tx.note_lane(pos)?;
             append.raw_bind_parameter(1, pos)?;
             append.raw_bind_parameter(3, args)?;
-            if attributed {
+            if self.attributed {
                 append.raw_bind_parameter(6, job.stored_attributes(tx.now))?;
             }
             append.raw_execute()?;
             appended[job.lane] += 1;
         }
-        self.note(tx, &lanes, waits.as_ref())?;
+        if let Some(mut later) = later {
+            later.end(tx)?;
+        }
         for (lane, appended) in lanes.into_iter().zip(appended).filter(|(_, appended)| *appended > 0) {
             tx.count(lane, Count::Available, appended);
         }
@@ -143,19 +128,6 @@ impl Batch {
             tx.lane(queue, *priority)
         });
         numbers.collect()
-    }
-
-    fn wait(&self, tx: &mut Tx<'_>, lane: i32, id: i64, at: Micros, job: &Packed, args: &str) -> Outcome<()> {
-        let kind = &self.kinds[job.kind];
-        let row = params![id, lane, at, kind, args, job.max_attempts, tx.now, job.stored_attributes(tx.now)];
-        tx.conn.prepare_cached(WAIT)?.execute(row)?;
-        tx.count(lane, Count::Scheduled, 1);
-        Ok(())
-    }
-
-    fn note(&self, tx: &Tx<'_>, lanes: &[i32], waits: Option<&Waits>) -> Outcome<()> {
-        let Some(&Waits { first, last, lane, kind }) = waits else { return Ok(()) };
-        tx.note_scheduled(first, last, lanes[lane], &self.kinds[kind])
     }
 }
 
