@@ -1,6 +1,6 @@
 use crate::fixture::{Fixture, jobs, url};
 use std::{fs, path::Path};
-use windlass_core::{ErrorKind, JobStore};
+use windlass_core::{ErrorKind, JobState, JobStore};
 use windlass_sqlite::{SqliteOptions, SqliteStore};
 
 fn open(path: &Path) -> windlass_core::Result<SqliteStore> {
@@ -155,6 +155,25 @@ async fn a_full_store_fails_only_the_call_that_needs_the_room() {
         assert_eq!(b.unwrap_err().kind(), ErrorKind::StorageFull);
     }
     assert_eq!(store.queues().await.unwrap()[0].available, 10);
+}
+
+/// As a backup makes one.
+#[tokio::test]
+async fn a_copy_that_is_made_while_the_file_is_in_use_is_a_store() {
+    let f = Fixture::new();
+    let added = f.add(3).await;
+    let worker = f.worker().await;
+    let claim = f.take(worker, 2).await.remove(0);
+    let copy = f.folder.path().join("copy.db");
+    let other = rusqlite::Connection::open(f.path()).unwrap();
+    other.execute("VACUUM INTO ?1", [copy.to_str().unwrap()]).unwrap();
+    f.complete(worker, &claim).await;
+    let store = open(&copy).unwrap();
+    let queue = &store.queues().await.unwrap()[0];
+    assert_eq!((queue.available, queue.running, queue.completed), (1, 2, 0));
+    store.deregister(worker).await.unwrap();
+    assert_eq!(store.job(added[0]).await.unwrap().unwrap().state, JobState::Available);
+    assert_eq!(f.state(added[0]).await, JobState::Completed);
 }
 
 /// What is written to a file that nobody finds would be lost with the process.
