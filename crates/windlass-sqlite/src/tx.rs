@@ -11,7 +11,7 @@ use crate::{
     position,
 };
 use rusqlite::{Connection, params};
-use std::collections::HashMap;
+use std::{cmp::Ordering, collections::HashMap};
 use windlass_core::{ErrorKind, JobId, WorkerId};
 
 /// Where a job is counted. The order is that of the columns in [`FLUSH`].
@@ -69,8 +69,11 @@ impl<'c> Tx<'c> {
         let (next, key_changes, name_changes, lanes_upto): (i64, i64, i64, i64) = conn
             .prepare_cached(BEGIN)?
             .query_one([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
-        if memory.next_sequence != next {
-            memory.lanes.forget();
+        match next.cmp(&memory.next_sequence) {
+            Ordering::Equal => {}
+            Ordering::Greater => memory.lanes.forget(),
+            // What was there was put back to an older state, which has other queues and lanes under their numbers.
+            Ordering::Less => *memory = Memory::default(),
         }
         memory.lanes_missed = lanes_upto != next;
         (memory.next_sequence, memory.stored_sequence, memory.handed) = (next, next, 0);
