@@ -17,6 +17,11 @@ impl OpenedFile {
         Self { path: path.to_owned(), number: number(path).unwrap_or(None) }
     }
 
+    /// `None` where there is no file yet.
+    pub(crate) fn found_at(path: &Path) -> Option<Self> {
+        number(path).ok().map(|number| Self { path: path.to_owned(), number })
+    }
+
     /// Fails where another file is at its path now, or none.
     pub(crate) fn check(&self) -> Outcome<()> {
         let is_there = match number(&self.path) {

@@ -4,7 +4,7 @@
 //! can prevent that for ever, so above a bound the writer waits a moment for them to leave. The wait is
 //! bounded: one that reads for minutes makes the log grow until it ends, and must not stop the queue.
 
-use crate::{connect, error::Outcome};
+use crate::{connect, error::Outcome, moved::OpenedFile};
 use rusqlite::Connection;
 use std::{
     fs,
@@ -25,6 +25,8 @@ const PATIENCE_MAX: Duration = Duration::from_millis(800);
 /// Watches the size of one file's log.
 pub(crate) struct Wal {
     file: PathBuf,
+    /// The log that the first transaction found: it stays as long as anybody has the file open.
+    opened: Option<OpenedFile>,
     /// How long the connection waits for locks otherwise.
     busy_timeout: Duration,
     /// The size that asks for the next attempt, and how long that one waits.
@@ -34,7 +36,19 @@ pub(crate) struct Wal {
 
 impl Wal {
     pub(crate) fn of(database: &Path, busy_timeout: Duration) -> Self {
-        Self { file: file(database), busy_timeout, next: MAX_BYTES, patience: PATIENCE }
+        Self { file: file(database), opened: None, busy_timeout, next: MAX_BYTES, patience: PATIENCE }
+    }
+
+    /// Fails where somebody removed the log: what is written to it is found by nobody else, who would begin another one.
+    pub(crate) fn check(&self) -> Outcome<()> {
+        self.opened.as_ref().map_or(Ok(()), OpenedFile::check)
+    }
+
+    /// A transaction has begun, so that there is a log.
+    pub(crate) fn begun(&mut self) {
+        if self.opened.is_none() {
+            self.opened = OpenedFile::found_at(&self.file);
+        }
     }
 
     /// After a commit: cuts the log to nothing when it is too long and its readers leave in time.

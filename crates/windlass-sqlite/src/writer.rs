@@ -161,12 +161,15 @@ impl Writer {
 
     fn begin(&mut self, durable: bool) -> Outcome<()> {
         self.file.check()?;
+        self.wal.check()?;
         let wanted = if durable { self.synchronous } else { Synchronous::Normal };
         if wanted != self.current {
             set_synchronous(&self.conn, wanted)?;
             self.current = wanted;
         }
-        self.execute("BEGIN IMMEDIATE")
+        self.execute("BEGIN IMMEDIATE")?;
+        self.wal.begun();
+        Ok(())
     }
 
     fn execute(&self, sql: &str) -> Outcome<()> {

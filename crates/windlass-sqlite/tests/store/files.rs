@@ -157,6 +157,21 @@ async fn a_full_store_fails_only_the_call_that_needs_the_room() {
     assert_eq!(store.queues().await.unwrap()[0].available, 10);
 }
 
+/// It looks like something that was left behind.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_log_that_was_removed_takes_nothing_and_loses_nothing() {
+    let f = Fixture::new();
+    let added = f.add(1).await;
+    fs::remove_file(f.path().with_file_name("jobs.db-wal")).unwrap();
+    let error = f.enqueue(&jobs(1)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("jobs.db-wal was removed or replaced"), "{error}");
+    f.close().await;
+    assert_eq!(f.another().job(added[0]).await.unwrap().unwrap().state, JobState::Available);
+    f.add(1).await;
+}
+
 /// As a backup makes one.
 #[tokio::test]
 async fn a_copy_that_is_made_while_the_file_is_in_use_is_a_store() {
