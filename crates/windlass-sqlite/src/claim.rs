@@ -45,7 +45,10 @@ pub(crate) fn claim(tx: &mut Tx<'_>, request: &ClaimRequest) -> Outcome<Claimed>
     tx.fence(request.worker)?;
     tx.flush()?;
     let mut claimed = Claimed::default();
-    for demand in request.queues.iter().filter(|demand| demand.limit > 0) {
+    let with_work = lanes::with_work(tx, request.queues.len())?;
+    let may_have_work =
+        |demand: &&QueueDemand| with_work.as_ref().is_none_or(|queues| queues.contains(&*demand.queue));
+    for demand in request.queues.iter().filter(|demand| demand.limit > 0).filter(may_have_work) {
         let round = Round {
             worker: request.worker,
             demand,

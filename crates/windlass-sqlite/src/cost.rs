@@ -251,6 +251,20 @@ fn a_page_of_queues_costs_its_own_size() {
     assert_alike("a page", cost(100), cost(2_000));
 }
 
+/// A claim names all queues of its worker that have free places.
+#[test]
+fn a_claim_of_many_queues_is_a_few_statements() {
+    let mut store = Traced::new();
+    let jobs = mixed(1_000, 1_000);
+    let ids = add(&mut store, &jobs);
+    store.run(|tx| control::cancel(tx, &ids[1..]));
+    let demands = jobs.iter().map(|job| QueueDemand::new(job.queue(), 10)).collect();
+    let request = ClaimRequest { worker: store.worker, queues: demands };
+    let (claimed, work) = store.run(|tx| claim::claim(tx, &request));
+    assert_eq!(claimed.claims[0].jobs[0].id, ids[0]);
+    assert!(work.statements.len() < 16, "{:#?}", work.statements);
+}
+
 /// Who leads promotes twenty times a second while delayed jobs come.
 #[test]
 fn a_promotion_costs_the_same_among_many_queues_with_rates() {

@@ -3,15 +3,23 @@
 
 use crate::{clock::Micros, error::Outcome, locate, position, tx::Tx};
 use rusqlite::OptionalExtension;
+use std::collections::HashSet;
 
 /// How long the jobs of a lane may wait behind better lanes, in microseconds. As in PostgreSQL's `lanes_with_work`.
 const PATIENCE: Micros = 10_000_000;
 /// One in this many claims looks for a lane that starves; the others do not pay for it.
 const LOOK_EVERY: u32 = 16;
+/// The most queues of a claim that are asked one by one, whatever number of lanes there is.
+const FEW: usize = 16;
+/// To ask for the lanes of a queue costs about as much as to look at so many lanes.
+const ALIKE: i64 = 16;
 
 const LANES: &str =
     "SELECT lane.id, priority, cursor, available, no_handler, queue, concurrency IS NOT NULL OR rate IS NOT NULL, keyed FROM lane JOIN queue ON queue.id = lane.queue
     WHERE queue.name = ?1 AND paused IN (0, 2, 11) AND (available > 0 OR no_handler > 0) ORDER BY priority";
+const LAST: &str = "SELECT coalesce(max(id), 0) FROM lane";
+const WITH_WORK: &str =
+    "SELECT name FROM queue WHERE id IN (SELECT queue FROM lane WHERE available > 0 OR no_handler > 0)";
 const CLAIMED: &str = "SELECT claimed_at FROM claim WHERE lo BETWEEN ?1 AND ?2 ORDER BY lo DESC LIMIT 1";
 const NO_HANDLER: &str =
     "SELECT available_at FROM waiting WHERE lane = ?1 AND state = 2 ORDER BY available_at LIMIT 1";
@@ -36,6 +44,19 @@ impl Lane {
     pub(crate) fn ahead(&self) -> (i64, i64) {
         (self.cursor + 1, position::at(self.id, position::SEQUENCE_MAX))
     }
+}
+
+/// The queues that may have work, where a claim asks for so many that a look at all lanes costs less.
+pub(crate) fn with_work(tx: &Tx<'_>, queues: usize) -> Outcome<Option<HashSet<String>>> {
+    if queues <= FEW {
+        return Ok(None);
+    }
+    let last: i64 = tx.conn.prepare_cached(LAST)?.query_one([], |row| row.get(0))?;
+    if last / 2 > queues as i64 * ALIKE {
+        return Ok(None);
+    }
+    let mut find = tx.conn.prepare_cached(WITH_WORK)?;
+    Ok(Some(find.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?))
 }
 
 pub(crate) fn of_queue(tx: &Tx<'_>, queue: &str) -> Outcome<Vec<Lane>> {
