@@ -1,12 +1,12 @@
 use crate::{
+    borrowed::Borrowed,
     deadline::{Deadline, Patience},
     error::{Effect, store_error},
     guard::Guard,
     pools::{Pools, Role},
     query::{Param, Query, Read, read_each},
-    session::{CommitWatch, Sessions},
+    session::CommitWatch,
 };
-use deadpool::managed::Object;
 use std::{pin::pin, sync::Arc};
 use tokio_postgres::types::{ToSql, Type};
 use windlass_core::Result;
@@ -18,7 +18,7 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;
 /// One borrowed connection. Statements are prepared once per connection, except behind a
 /// transaction-mode pooler, which may hand each statement to another server process.
 pub(crate) struct Connection {
-    pub(crate) object: Object<Sessions>,
+    pub(crate) object: Borrowed,
     pub(crate) guard: Guard,
 }
 
@@ -31,7 +31,7 @@ impl Connection {
         patience: Patience,
     ) -> Result<Self> {
         let limit = patience.limit(pools.call_timeout());
-        let object = pools.take(role, what, limit).await?;
+        let object = Borrowed::new(pools.take(role, what, limit).await?, Arc::clone(pools));
         // The time begins again: a call that waited long for a connection must not take that connection for a silent one.
         let deadline = Deadline::after(limit);
         let guard = Guard { handle: Arc::clone(&object.handle), pools: Arc::clone(pools), what, deadline };

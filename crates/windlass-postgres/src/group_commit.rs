@@ -124,9 +124,7 @@ impl<C: Single> GroupCommit<C> {
                 return Ok(stored);
             }
             drop(under_way);
-            // In a task of its own: a caller that loses patience would leave the connection, with a statement that waits, to the next call.
-            let (call, db) = (call.clone(), self.db.clone());
-            return tokio::spawn(async move { call.alone(&db).await }).await.unwrap_or_else(|_| Err(gone()));
+            return call.alone(&self.db).await;
         }
         let (reply, mut answer) = oneshot::channel();
         lock(&self.state).waiting.push_back(Waiting { call: call.clone(), reply });

@@ -22,6 +22,7 @@ impl Guard {
         effect: Effect,
         step: Pin<&mut impl Future<Output = Result<T>>>,
     ) -> Result<T> {
+        self.handle.asked();
         match self.deadline.await_on(step).await {
             Ok(answer) => {
                 self.handle.answered_in(self.pools.generation());
@@ -35,8 +36,7 @@ impl Guard {
         }
     }
 
-    /// For a call that its caller gives up before its deadline: dropped unless it was [done](Watched::done), it closes the connection, which
-    /// the next call of the pool would get otherwise.
+    /// For a call that is not to be stopped where its caller gives it up: dropped unless it was [done](Watched::done), it closes the connection.
     pub(crate) fn watch(&self) -> Watched<'_> {
         Watched { guard: self, done: false }
     }

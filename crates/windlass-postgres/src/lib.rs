@@ -21,6 +21,7 @@ mod access;
 mod append;
 mod audit;
 mod batch;
+mod borrowed;
 mod caches;
 #[doc(hidden)]
 pub mod calls;

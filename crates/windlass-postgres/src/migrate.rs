@@ -8,6 +8,7 @@ use crate::{
     query::Query,
     sql::{FUNCTIONS, TABLES, VERSION, render},
 };
+use std::pin::pin;
 use tokio_postgres::Row;
 use windlass_core::{Error, ErrorKind, MigrationReport, Result};
 
@@ -156,6 +157,14 @@ async fn installed(db: &Database, connection: &Connection) -> Result<Option<Inst
 pub(crate) async fn migrate(db: &Database) -> Result<MigrationReport> {
     let mut connection = db.client("migrate").await?;
     connection.begin_long(Patience::Endless).await?;
+    let guard = connection.guard.clone();
+    let report = guard.run(Effect::Repeatable, pin!(migrate_on(db, &mut connection))).await?;
+    db.caches.clear();
+    db.pools.invalidate_all(); // connections remember lanes
+    Ok(report)
+}
+
+async fn migrate_on(db: &Database, connection: &mut Connection) -> Result<MigrationReport> {
     let fail = |cause| store_error(cause, Effect::Repeatable);
     let transaction = connection.object.transaction().await.map_err(fail)?;
     let schema: &str = &db.schema;
@@ -199,7 +208,5 @@ pub(crate) async fn migrate(db: &Database) -> Result<MigrationReport> {
         grant_anew(transaction.client(), schema).await?;
     }
     transaction.commit().await.map_err(fail)?;
-    db.caches.clear();
-    db.pools.invalidate_all(); // connections remember lanes
     Ok(MigrationReport { from, to: from.max(VERSION) })
 }

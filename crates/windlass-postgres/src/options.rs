@@ -36,6 +36,8 @@ pub struct PostgresOptions {
     /// Batches may take a second more for every 1,000 jobs; rescue, housekeeping and lists of jobs and queues 30
     /// times as long, on a server that answers; migrations have no limit. Keep it well below the workers'
     /// lease. Default 10 s.
+    ///
+    /// A call that is given up before, its future dropped, is told to stop at the server where it takes longer than 100 ms more. It may have happened all the same.
     pub call_timeout: Duration,
 }
 

@@ -55,19 +55,31 @@ pub(crate) struct SessionHandle {
     unreplicated: Arc<AtomicU64>,
     /// The generation of the pools when it last answered.
     generation: AtomicU64,
+    /// It was asked for something and has not answered yet.
+    owes: AtomicBool,
     /// Nobody is to use the connection any more, whether its driver knows that already or not.
     closed: AtomicBool,
 }
 
 impl SessionHandle {
+    pub(crate) fn asked(&self) {
+        self.owes.store(true, Ordering::Release);
+    }
+
     /// It answered, in this generation of the pools.
     pub(crate) fn answered_in(&self, generation: u64) {
+        self.owes.store(false, Ordering::Release);
         self.generation.store(generation, Ordering::Release);
     }
 
     /// Whether it answered since this generation began.
     pub(crate) fn is_current(&self, generation: u64) -> bool {
         self.generation.load(Ordering::Acquire) >= generation
+    }
+
+    /// Whether it owes an answer to somebody who does not wait for it any more, on a connection that is open.
+    pub(crate) fn is_owed_an_answer(&self) -> bool {
+        self.owes.load(Ordering::Acquire) && !self.closed.load(Ordering::Acquire)
     }
 
     /// Closes the connection; a statement that is under way goes on.
@@ -78,14 +90,17 @@ impl SessionHandle {
 
     /// Closes the connection and cancels a statement that is still under way: a server process that waits for a lock
     /// does not notice that its client is gone, and each repetition of the call would add another such process.
-    pub(crate) fn abandon(&self, server: &Server) {
+    pub(crate) fn abandon(self: &Arc<Self>, server: &Server) {
         self.close();
-        let (cancel, tls) = (self.cancel.clone(), server.tls());
-        tokio::spawn(async move {
-            if let Ok(Err(error)) = timeout(CANCEL_TIMEOUT, cancel.cancel_query(tls)).await {
-                tracing::debug!(error = %chain(&error), "cannot cancel what an abandoned connection did");
-            }
-        });
+        let (handle, server) = (Arc::clone(self), server.clone());
+        tokio::spawn(async move { handle.stop(&server).await });
+    }
+
+    /// Asks the server to stop the statement that is under way.
+    pub(crate) async fn stop(&self, server: &Server) {
+        if let Ok(Err(error)) = timeout(CANCEL_TIMEOUT, self.cancel.cancel_query(server.tls())).await {
+            tracing::debug!(error = %chain(&error), "cannot cancel what nobody waits for any more");
+        }
     }
 }
 
@@ -113,6 +128,7 @@ impl Manager for Sessions {
             cancel: client.cancel_token(),
             unreplicated,
             generation,
+            owes: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         };
         let client = ClientWrapper::new(client, task);
@@ -123,7 +139,10 @@ impl Manager for Sessions {
     }
 
     async fn recycle(&self, session: &mut Session, _: &Metrics) -> RecycleResult<tokio_postgres::Error> {
-        if session.is_closed() || session.handle.closed.load(Ordering::Acquire) {
+        if session.is_closed()
+            || session.handle.closed.load(Ordering::Acquire)
+            || session.handle.owes.load(Ordering::Acquire)
+        {
             return Err(RecycleError::message("connection closed"));
         }
         if !session.handle.is_current(self.generation.load(Ordering::Acquire)) {

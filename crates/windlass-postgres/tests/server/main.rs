@@ -19,6 +19,7 @@ mod dump;
 mod edits;
 mod events;
 mod failover;
+mod given_up;
 mod grants;
 mod grants_kept;
 mod group_commit;
