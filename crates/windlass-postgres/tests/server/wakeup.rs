@@ -6,6 +6,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_postgres::AsyncMessage;
 use windlass_conformance::steps::{DEADLINE, LATER, job, jobs, worker};
 use windlass_core::{JobStore, Store, Wake, Wakeup};
+use windlass_postgres::{Access, PostgresStore};
 
 /// Every payload that is notified, in order; a payload of our own tells that all before it have come.
 async fn ear(fixture: &Fixture) -> (tokio_postgres::Client, UnboundedReceiver<String>) {
@@ -192,4 +193,30 @@ async fn with_the_wakeup_off_a_transaction_can_be_prepared_beside_an_idle_worker
     // The setting ends with its transaction.
     client.batch_execute(&enqueue).await.unwrap();
     assert_eq!(heard(&fixture, &ear, &mut payloads).await.len(), 1);
+}
+
+/// A limit of the role ended the connection that listens while it was idle, again and again; what was announced meanwhile was found by polling.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limit_of_idle_sessions_ends_no_listening() {
+    let fixture = Fixture::shared().await;
+    let admin = fixture.sql().await;
+    let version = "SELECT current_setting('server_version_num')::integer >= 140000";
+    if !admin.query_one(version, &[]).await.unwrap().get::<_, bool>(0) {
+        return;
+    }
+    let url = fixture.role("idle", &[Access::Worker]).await;
+    let role = format!("{}_idle", fixture.name);
+    admin.batch_execute(&format!("ALTER ROLE {role} SET idle_session_timeout = '300ms'")).await.unwrap();
+    let store: Arc<dyn Store> =
+        Arc::new(PostgresStore::connect(&url, fixture.options.clone()).await.unwrap());
+    let mut wakeup = store.wakeup();
+    arm(&fixture, &store, &mut wakeup).await;
+    let listens = "SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE usename = $1 AND locktype = 'advisory' AND objid = 0";
+    let before: i32 = admin.query_one(listens, &[&role]).await.expect("listens").get(0);
+    let plain = url.split('?').next().unwrap();
+    let (idle, connection) = tokio_postgres::connect(plain, tokio_postgres::NoTls).await.unwrap();
+    connection.await.expect_err("the server ends a session that is idle for so long");
+    drop(idle);
+    let after = admin.query(listens, &[&role]).await.unwrap();
+    assert_eq!(after.iter().map(|row| row.get(0)).collect::<Vec<i32>>(), [before]);
 }
