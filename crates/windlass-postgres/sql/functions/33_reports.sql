@@ -22,6 +22,7 @@ AS $$
 DECLARE
     v_now  timestamptz := clock_timestamp();
     v_held boolean[];
+    v_jobs bigint[]; -- the worker may hold. What it does not hold somebody may be deleting, in a transaction that stays open
 BEGIN
     PERFORM {schema}.fence(p_worker);
     IF array_position(p_jobs, NULL) IS NOT NULL THEN
@@ -29,10 +30,12 @@ BEGIN
     END IF;
     PERFORM set_config('synchronous_commit', 'off', true) WHERE NOT EXISTS (SELECT 1 FROM unnest(p_checkpoints) AS c WHERE c IS NOT NULL);
     -- In one order, so that two calls cannot wait for one another.
+    v_jobs := ARRAY(SELECT DISTINCT r.job FROM unnest(p_lanes, p_seqs, p_jobs) AS r(lane, seq, job)
+        WHERE NOT EXISTS (SELECT 1 FROM {schema}.settlement_of(r.lane, r.seq, r.job)) ORDER BY r.job);
     INSERT INTO {schema}.job_report (job_id, check_at)
-        SELECT DISTINCT j, v_now + (SELECT greatest(s.retention, '10 minutes') FROM {schema}.setting s) FROM unnest(p_jobs) AS j ORDER BY j
+        SELECT j, v_now + (SELECT greatest(s.retention, '10 minutes') FROM {schema}.setting s) FROM unnest(v_jobs) AS j ORDER BY j
         ON CONFLICT DO NOTHING;
-    PERFORM 1 FROM {schema}.job_report t WHERE t.job_id = ANY (p_jobs) ORDER BY t.job_id FOR UPDATE;
+    PERFORM 1 FROM {schema}.job_report t WHERE t.job_id = ANY (v_jobs) ORDER BY t.job_id FOR UPDATE;
     -- A new statement: it sees what the locks were waited for.
     SELECT array_agg(c.seq IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {schema}.settlement_of(r.lane, r.seq, r.job)) ORDER BY r.n) INTO v_held
     FROM unnest(p_lanes, p_seqs, p_tokens, p_jobs, p_xids) WITH ORDINALITY AS r(lane, seq, token, job, xid, n)
@@ -66,7 +69,7 @@ BEGIN
     WHERE t.job_id = w.job
       AND (t.number < w.number OR t.worker_id IS DISTINCT FROM p_worker OR t.lane_id IS DISTINCT FROM w.lane OR t.seq IS DISTINCT FROM w.seq);
     IF NOT (true = ALL (v_held)) THEN
-        DELETE FROM {schema}.job_report t WHERE t.job_id = ANY (p_jobs) AND t.worker_id IS NULL;
+        DELETE FROM {schema}.job_report t WHERE t.job_id = ANY (v_jobs) AND t.worker_id IS NULL;
     END IF;
     RETURN v_held;
 END $$;

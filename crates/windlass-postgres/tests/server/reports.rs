@@ -279,3 +279,22 @@ async fn reports_cost_the_same_in_deep_tables() {
     let touched = table.pages("windlass.forget_reports(100)").await;
     assert!(touched <= 100 * 150, "{touched} pages for 100 rows");
 }
+
+/// A late report of a job that somebody deletes waited for the end of that transaction, and with it what all other handlers of the worker said.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_deletes_a_job_keeps_no_report_waiting() {
+    let table = Table::of(Fixture::fresh().await).await;
+    let store: Arc<dyn Store> = Arc::new(table.fixture.store().await);
+    let worker = worker_on(&store).await;
+    store.enqueue(&[job(), job()]).await.unwrap();
+    let held = worker.take(2).await;
+    say(&worker, &held[0]).await;
+    worker.except(&held[0], Disposition::Retry { delay: LATER, error: "no".into() }).await;
+    table.run(&format!("BEGIN; SELECT windlass.delete({})", held[0].job.id)).await;
+    let request =
+        ReportRequest { worker: worker.id, reports: held.iter().map(|held| report(held, 2)).collect() };
+    let reported = store.report(&request).await.expect("nobody is waited for");
+    assert_eq!(reported, [Reported::Refused, Reported::Accepted]);
+    table.run("COMMIT").await;
+    assert_eq!(table.number("SELECT count(*) FROM windlass.job_report").await, 1);
+}
