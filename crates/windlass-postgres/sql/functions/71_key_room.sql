@@ -78,7 +78,7 @@ BEGIN
         v_ids := v_ids || r.ids; v_keys := v_keys || r.keys; v_over := v_over || r.over; v_held := v_held || r.held; v_at := v_at || r.at;
     END LOOP;
     -- What was held when the queue got its limits. Where such a job waits it is in the keyed lane from now on, so that what happens to it is told; but not where a row of it is
-    -- to be stepped over there.
+    -- to be stepped over there. One that somebody edits or cancels in a transaction that stays open is told of from where it is: see key_left.
     WITH free AS MATERIALIZED ( -- lane by lane: as a join it may be planned the other way round, and walks all that was ever held
         SELECT h.* FROM {schema}.lane l CROSS JOIN LATERAL (
             SELECT k.ctid AS place, k.id, k.key, s.settled_at AS at FROM {schema}.key_held k CROSS JOIN LATERAL {schema}.settlement_of(k.lane_id, k.seq, k.id) s
@@ -89,7 +89,8 @@ BEGIN
     v_ids := v_ids || r.ids; v_keys := v_keys || r.keys; v_over := v_over || r.over; v_held := v_held || r.held; v_at := v_at || r.at;
     IF r.ids IS NOT NULL THEN
         UPDATE {schema}.waiting w SET lane_id = {schema}.lane_for(w.id, {schema}.keyed_lane(p_queue, l.priority), NULL, NULL) FROM {schema}.lane l
-            WHERE w.id = ANY (r.ids) AND l.id = w.lane_id AND l.id > 0 AND l.queue = p_queue;
+            WHERE w.id = ANY (ARRAY(SELECT h.id FROM {schema}.waiting h WHERE h.id = ANY (r.ids) FOR UPDATE SKIP LOCKED))
+              AND l.id = w.lane_id AND l.id > 0 AND l.queue = p_queue;
     END IF;
     IF v_ids = '{}' THEN RETURN; END IF;
     SELECT '{}'::text[] AS keys, '{}'::integer[] AS jobs INTO v_ended;

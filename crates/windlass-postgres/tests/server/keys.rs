@@ -508,3 +508,29 @@ async fn the_end_of_a_job_is_work_for_the_next_of_its_key() {
         assert_eq!(any().await, left);
     }
 }
+
+/// A job that was held when its queue got limits, and waits for its retry, is put into the queue's keyed lane by the next claim: which waited for who edits the job in a transaction
+/// that stays open, with the queue's lock held, and gave nobody jobs of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_edits_what_was_held_before_the_limits_keeps_no_claim_waiting() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let worker = worker_on(&store).await;
+    let ids = store.enqueue(&of("a", 2)).await.unwrap();
+    let held = worker.take_one().await;
+    store.limit_keys(QUEUE, &KeyLimitsChange::Default(KeyLimit::serial())).await.unwrap();
+    worker.except(&held, Disposition::Retry { delay: LATER, error: "no".into() }).await;
+    let editor = fixture.sql().await;
+    for (how, end) in [("max_attempts => 5", "ROLLBACK"), ("max_attempts => 6", "COMMIT")] {
+        let edit = format!("BEGIN; SELECT windlass.edit({}, {how})", ids[0]);
+        editor.batch_execute(&fixture.text(&edit)).await.unwrap();
+        let other = store.enqueue(&of("b", 1)).await.unwrap();
+        let claimed = claim(&worker, 10).await;
+        assert_eq!(claimed.iter().map(|held| held.job.id).collect::<Vec<_>>(), other, "{how}");
+        complete(&worker, &claimed).await;
+        editor.batch_execute(end).await.unwrap();
+        assert!(claim(&worker, 10).await.is_empty(), "the other waits for the first");
+    }
+    store.cancel(&ids[..1]).await.unwrap();
+    assert_eq!(work_all(&worker, 10).await, ids[1..]);
+}
