@@ -49,9 +49,8 @@ EXCEPTION WHEN lock_not_available THEN RETURN false;
 END $$;
 
 -- cancel_requests(worker): the jobs that this worker holds and that are to be cancelled. Requests that came to their end are
--- removed; where a job came back meanwhile it is cancelled there, or its new worker is told. One lane's lock at most is
--- waited for in a call, so that two calls cannot wait for one another; the next call goes on. So it does where a user has that lane for long, in a transaction that
--- stays open: heartbeats wait for no user.
+-- removed; where a job came back meanwhile it is cancelled there, or its new worker is told. A call locks one lane at most, so that two calls cannot wait
+-- for one another; the next call goes on. Lanes that users have, in transactions that stay open, are passed over: heartbeats wait for no user.
 -- Cost: three index probes for each request of the worker.
 CREATE OR REPLACE FUNCTION {schema}.cancel_requests(p_worker integer) RETURNS SETOF bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
@@ -85,11 +84,13 @@ BEGIN
             END IF;
             CONTINUE;
         END IF;
-        CONTINUE WHEN r.lane_id <> v_lane;
         -- The lane first, as cancel and retry do. A retry that came before has taken the request back.
-        IF v_lane IS NULL THEN v_locked := {schema}.lock_lane_soon(r.lane_id); END IF;
-        v_lane := r.lane_id;
-        CONTINUE WHEN NOT v_locked OR NOT {schema}.lock_request(r.job_id, r.lane_id, r.seq);
+        IF v_locked IS NOT TRUE AND r.lane_id IS DISTINCT FROM v_lane THEN
+            v_locked := CASE WHEN v_lane IS NULL THEN {schema}.lock_lane_soon(r.lane_id)
+                             ELSE pg_try_advisory_xact_lock(hashtext({name} || '.lane'), r.lane_id) END;
+            v_lane := r.lane_id;
+        END IF;
+        CONTINUE WHEN r.lane_id <> v_lane OR NOT v_locked OR NOT {schema}.lock_request(r.job_id, r.lane_id, r.seq);
         IF NOT {schema}.cancel_soon(r.job_id, v_wait) THEN v_wait := '1ms'; END IF; -- in all 100 ms
     END LOOP;
 END $$;

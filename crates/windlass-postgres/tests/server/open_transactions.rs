@@ -203,3 +203,30 @@ async fn a_request_whose_job_somebody_changes_keeps_no_heartbeat_waiting() {
     assert_eq!(s.value::<Option<Vec<i64>>>(waiting).await, None);
     assert_eq!(s.value::<i64>("SELECT count(*) FROM windlass.cancel_request").await, 0);
 }
+
+/// Requests are looked at lane by lane: those of a lane that a user has hid all that came after.
+#[tokio::test]
+async fn a_request_of_a_lane_that_somebody_has_hides_none_of_another() {
+    let s = impatient(Fixture::fresh().await).await;
+    let worker = s.register("'{q}'").await;
+    let mut ids = Vec::new();
+    for priority in [0, 0, 5] {
+        let enqueue = format!("SELECT windlass.enqueue('k', queue => 'q', priority => {priority})");
+        ids.push(s.value::<i64>(&enqueue).await);
+    }
+    // As if two had come back while the requests were made.
+    s.run(&format!(
+        "INSERT INTO windlass.cancel_request SELECT j.id, l.id, 1, {worker} FROM (VALUES ({}, 0), ({}, 5)) AS j(id, priority)
+         JOIN windlass.lane l ON l.queue = 'q' AND l.priority = j.priority",
+        ids[1], ids[2]
+    ))
+    .await;
+    let editor = open(&s.fixture, &format!("windlass.edit({}, priority => 9)", ids[0])).await;
+    let news = format!("SELECT count(*) FROM windlass.cancel_requests({worker})");
+    let states = "SELECT string_agg(state, ' ' ORDER BY id) FROM windlass.jobs";
+    assert_eq!(s.value::<i64>(&news).await, 0);
+    assert_eq!(s.value::<String>(states).await, "available available cancelled");
+    editor.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(s.value::<i64>(&news).await, 0);
+    assert_eq!(s.value::<String>(states).await, "available cancelled cancelled");
+}
