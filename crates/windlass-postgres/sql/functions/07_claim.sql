@@ -42,6 +42,7 @@ DECLARE
     v_queue   integer := 0; -- whose demand v_left and v_bytes are
     v_left    integer;      -- jobs that the queue may still hand out
     v_most    integer;      -- jobs that the lane may still hand out now
+    v_ahead   integer;      -- rows that are looked at
     v_bytes   bigint;
     v_got     integer;
     v_locked  integer := 0;
@@ -215,30 +216,31 @@ BEGIN
                 IF v_got > 1 THEN v_bytes := greatest(v_bytes - greatest(v_sum, v_bytes / 100), 1); END IF;
             END IF;
             IF v_cancelled OR v_got = 0 AND v_sum > 0 THEN
-                -- The same with two more things to see to, at most 1,000 jobs. Cancelled jobs are stepped over: they
-                -- count as the claim's and are settled with it. And args are added up, first as they are stored, so
-                -- that no more than v_bytes of those is read, then as they are.
-                v_most := least(v_most, 1000);
+                -- The same with two more things to see to, of at most 1,000 rows. Cancelled jobs are stepped over: they
+                -- count as the claim's and are settled with it; once there was nothing else, however few jobs it is to hand out. And args are added up, first as they
+                -- are stored, so that no more than v_bytes of those is read, then as they are.
+                v_ahead := CASE WHEN v_cancelled AND pass > 1 THEN 1000 ELSE least(v_most, 1000) END;
                 RETURN QUERY
                 WITH ahead AS MATERIALIZED (
-                    SELECT j.* FROM unnest(v_lo, v_lo_id, v_hi) AS r(lo, lo_id, hi)
+                    SELECT j.*, (SELECT true FROM {schema}.cancelled_in_log s WHERE s.lane_id + 0 = v_lane AND s.job_id = j.id LIMIT 1) AS gone
+                    FROM unnest(v_lo, v_lo_id, v_hi) AS r(lo, lo_id, hi)
                     CROSS JOIN LATERAL (
                         SELECT j.xid, j.id, CASE WHEN j.moved THEN j.attempt END AS attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes
                         FROM {schema}.job j
                         WHERE j.lane_id = v_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
-                        ORDER BY j.xid, j.id LIMIT v_most) AS j
-                    LIMIT v_most
+                        ORDER BY j.xid, j.id LIMIT v_ahead) AS j
+                    LIMIT v_ahead
                 ), batch AS MATERIALIZED (
                     SELECT s.* FROM (
                         SELECT t.*, sum(octet_length(t.args::text)) OVER w AS bytes, row_number() OVER w AS nth FROM (
-                            SELECT a.*, sum(pg_column_size(a.args)) OVER w AS stored, row_number() OVER w AS first FROM ahead a
+                            SELECT a.*, sum(pg_column_size(a.args)) OVER w AS stored, row_number() OVER w AS first, count(*) FILTER (WHERE a.gone IS NULL) OVER w AS jobs FROM ahead a
                             WINDOW w AS (ORDER BY a.xid, a.id ROWS UNBOUNDED PRECEDING)) AS t
-                        WHERE t.stored <= v_bytes OR t.first = 1
+                        WHERE (t.stored <= v_bytes OR t.first = 1) AND t.jobs <= v_most
                         WINDOW w AS (ORDER BY t.xid, t.id ROWS UNBOUNDED PRECEDING)) AS s
                     WHERE s.bytes <= v_bytes OR s.nth = 1 ORDER BY s.xid, s.id
                 ), last AS (
                     SELECT b.xid, b.id FROM batch b, (SELECT count(*) AS n FROM ahead) AS a, (SELECT count(*) AS n FROM batch) AS c
-                    WHERE a.n = v_most OR c.n < a.n ORDER BY b.xid DESC, b.id DESC LIMIT 1
+                    WHERE a.n = v_ahead OR c.n < a.n ORDER BY b.xid DESC, b.id DESC LIMIT 1
                 ), gone AS MATERIALIZED (
                     -- By the primary key: + 0 hides the index of all that the lane has.
                     DELETE FROM {schema}.cancelled_in_log s WHERE s.lane_id + 0 = v_lane AND s.job_id = ANY (SELECT b.id FROM batch b) RETURNING s.job_id
@@ -275,6 +277,7 @@ BEGIN
                 VALUES (v_seq, v_xid, v_id, p_call, v_lane, 0, p_worker, 0, {schema}.current_segment(), v_from, v_to);
             END IF;
             EXIT WHEN v_xid IS NULL AND (v_got = 0 OR NOT v_cancelled);
+            v_more := v_more OR pass = 100;
         END LOOP;
     END LOOP;
     IF v_more OR (v_busy AND v_left > 0) THEN

@@ -216,3 +216,27 @@ async fn an_open_cancel_holds_up_its_lane_only() {
     }
     assert_eq!(ground.claim("ARRAY['q', 'other']", 10, "NULL").await, (0, 0, false));
 }
+
+/// A claim stepped over as many cancelled jobs as it was to hand out, a hundred times at most, and then said that there is nothing: a worker of few slots found what comes behind a bulk
+/// cancellation after many polls.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cancelled_jobs_hide_none_behind_them() {
+    let ground = Ground::fresh().await;
+    for (cancelled, first) in [(300, (1, 14, true)), (100_001, (0, 0, true))] {
+        let mut jobs = vec![job().with_queue("c"); cancelled];
+        jobs.push(job().with_queue("c"));
+        let ids = ground.store.enqueue(&jobs).await.unwrap();
+        let last = ids.last().unwrap();
+        ground
+            .run(&format!(
+                "INSERT INTO windlass.cancelled_in_log (job_id, lane_id, xid) SELECT id, lane_id, xid FROM windlass.job WHERE id BETWEEN {} AND {last} - 1",
+                ids[0]
+            ))
+            .await;
+        let (jobs, _, more) = ground.claim("ARRAY['c']", 1, "NULL").await;
+        assert_eq!((jobs, more), (first.0, first.2), "{cancelled} cancelled");
+        if jobs == 0 {
+            assert_eq!(ground.claim("ARRAY['c']", 1, "NULL").await.0, 1);
+        }
+    }
+}
