@@ -26,12 +26,13 @@ BEGIN
             '{schema}.put_key_limits(text, text[], integer[], boolean[], integer[])',
             '{schema}.key_limits(text)',
             '{schema}.route(integer, integer)',
+            '{schema}.make_room(text)',
             '{schema}.happened(pg_snapshot, pg_snapshot, xid8, bigint, xid8, bigint, bigint, integer, text[], text[])',
             '{schema}.register(text, text[], text[], double precision)',
             '{schema}.heartbeat(integer, bigint, integer[], bigint[])']) AS old
         JOIN pg_catalog.pg_proc p ON p.oid = to_regprocedure(old)
-        -- Its result got more columns.
-        WHERE NOT (p.proname = 'key_limits' AND 'rate' = ANY (p.proargnames))
+        -- Its result got more columns, or another type.
+        WHERE NOT (p.proname = 'key_limits' AND 'rate' = ANY (p.proargnames)) AND NOT (p.proname IN ('make_room', 'begin_key_limits') AND p.prorettype = 'boolean'::regtype)
     LOOP
         v_grants := v_grants || coalesce((
             SELECT string_agg(format('GRANT EXECUTE ON FUNCTION %s TO %s%s;', f.successor, g.grantee::regrole,

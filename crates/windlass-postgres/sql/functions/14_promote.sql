@@ -60,6 +60,7 @@ BEGIN
     IF v_last.at <= v_now THEN
         IF NOT pg_try_advisory_xact_lock(hashtext({name} || '.promote'), 0) THEN RETURN; END IF;
         v_segment := {schema}.current_segment();
+        PERFORM set_config('windlass.keyed_claim', 'on', true); -- what is due is not over: nothing is told of its key
         WITH due AS MATERIALIZED (
             SELECT h.id FROM {schema}.waiting h
             WHERE h.state IN ('scheduled', 'retryable') AND (h.available_at, h.id) > (v_at, v_id) AND h.available_at <= v_now
@@ -73,6 +74,7 @@ BEGIN
         )
         SELECT count(*) AS n, min(t.available_at) AS first, max(t.available_at) AS at,
                (SELECT x.id FROM taken x ORDER BY x.available_at DESC, x.id DESC LIMIT 1) AS id INTO v_last FROM taken t;
+        PERFORM set_config('windlass.keyed_claim', '', true);
         promoted := v_last.n;
         IF promoted > 0 THEN PERFORM {schema}.note_came_back(v_last.first); END IF;
         IF promoted = p_limit AND p_limit > 0 THEN

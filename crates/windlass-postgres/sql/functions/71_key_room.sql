@@ -7,20 +7,22 @@ AS $$
 DECLARE
     f record;
 BEGIN
-    SELECT * INTO f FROM {schema}.find_job(p_id);
-    IF f.place = 'waiting' THEN
-        RETURN EXISTS (SELECT 1 FROM {schema}.waiting h JOIN {schema}.lane l ON l.id = h.lane_id
-                       WHERE h.id = p_id AND l.queue = p_queue AND {schema}.key_of(h.attributes) = p_key);
+    -- Nearly all of them wait for their next attempt.
+    IF EXISTS (SELECT 1 FROM {schema}.waiting h JOIN {schema}.lane l ON l.id = h.lane_id
+               WHERE h.id = p_id AND l.queue = p_queue AND {schema}.key_of(h.attributes) = p_key) THEN
+        RETURN true;
     END IF;
+    SELECT * INTO f FROM {schema}.find_job(p_id);
     RETURN f.place IS NOT DISTINCT FROM 'log' AND f.settled_at IS NULL AND EXISTS (
         SELECT 1 FROM {schema}.job j JOIN {schema}.lane l ON l.id = j.lane_id
         WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id AND l.queue = p_queue AND {schema}.key_of(j.attributes) = p_key);
 END $$;
 
 -- make_room(queue): what was settled since is held no more; jobs of serial keys that are over let the next ones go. Keys for which something changed are in turn again.
--- What was held of a key with a rate counts on (note_ended).
+-- What was held of a key with a rate counts on (note_ended). Of what was told of serial keys 1,000 of each lane at most: a hundred thousand, as after a bulk cancellation, would
+-- take longer than any call may. Whether there may be more: nothing is to be handed out before that.
 -- Cost: linear in the jobs of keys with a concurrency or a rate that were settled since.
-CREATE OR REPLACE FUNCTION {schema}.make_room(p_queue text) RETURNS void
+CREATE OR REPLACE FUNCTION {schema}.make_room(p_queue text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_mergejoin = off
 AS $$
@@ -33,6 +35,7 @@ DECLARE
     v_kept pg_snapshot := (SELECT e.kept_from FROM {schema}.event_log e);
     c      {schema}.key_lane;
     v_missed boolean;
+    v_more boolean := false;
     v_ids  bigint[] := '{}';
     v_keys text[] := '{}';
     v_over boolean[] := '{}';  -- of a signal: the job is over; NULL: look
@@ -54,7 +57,7 @@ BEGIN
                     WHERE u.held HAVING count(*) > 0;
             END IF;
             PERFORM {schema}.count_held(p_queue);
-            RETURN;
+            RETURN false;
         END IF;
         SELECT d.lo, d.hi INTO v_lo, v_hi FROM {schema}.delta(c.folded, v_now) d;
         WITH settled AS MATERIALIZED (
@@ -66,14 +69,17 @@ BEGIN
                 SELECT k.ctid AS place, k.id, k.key FROM {schema}.key_held k WHERE k.lane_id = v_lane AND k.seq = s.seq
                   AND k.id >= coalesce(s.low_id, 0) AND k.id <= coalesce(s.high_id, 9223372036854775807) OFFSET 0) AS x
         ), gone AS (DELETE FROM {schema}.key_held k WHERE k.ctid = ANY (ARRAY(SELECT h.place FROM held h))
-        ), told AS (DELETE FROM {schema}.key_signal s WHERE s.lane_id = v_lane RETURNING s.*
+        ), told AS (
+            DELETE FROM {schema}.key_signal s WHERE s.ctid = ANY (ARRAY(
+                SELECT t.ctid FROM {schema}.key_signal t WHERE t.lane_id = v_lane ORDER BY t.lane_id, t.n LIMIT 1000)) RETURNING s.*
         ), happened AS ( -- one that completed in a range where another settlement says otherwise went elsewhere
             SELECT h.id, h.key, nullif(bool_and(h.completed), false) AS is_over, true AS held, max(h.settled_at) AS at FROM held h GROUP BY h.id, h.key
             UNION ALL
             SELECT t.job_id, t.key, nullif(t.is_over, false), false, NULL FROM told t)
         SELECT array_agg(h.id) AS ids, array_agg(h.key) AS keys, array_agg(h.is_over) AS over, array_agg(h.held) AS held, array_agg(h.at) AS at,
-               (SELECT count(*) > 0 FROM settled) AS any
+               (SELECT count(*) > 0 FROM settled) AS any, (SELECT count(*) = 1000 FROM told) AS more
             INTO r FROM happened h;
+        v_more := v_more OR r.more;
         IF r.any OR v_missed THEN PERFORM {schema}.put_key_lane(c, c.tag, c.turn, v_now); END IF;
         v_ids := v_ids || r.ids; v_keys := v_keys || r.keys; v_over := v_over || r.over; v_held := v_held || r.held; v_at := v_at || r.at;
     END LOOP;
@@ -92,7 +98,7 @@ BEGIN
             WHERE w.id = ANY (ARRAY(SELECT h.id FROM {schema}.waiting h WHERE h.id = ANY (r.ids) FOR UPDATE SKIP LOCKED))
               AND l.id = w.lane_id AND l.id > 0 AND l.queue = p_queue;
     END IF;
-    IF v_ids = '{}' THEN RETURN; END IF;
+    IF v_ids = '{}' THEN RETURN false; END IF;
     SELECT '{}'::text[] AS keys, '{}'::integer[] AS jobs INTO v_ended;
     IF (SELECT q.key_rates FROM {schema}.queue q WHERE q.name = p_queue) THEN
         SELECT e.keys, e.jobs INTO v_ended FROM (
@@ -121,6 +127,7 @@ BEGIN
             FROM room r OFFSET 0) AS r
         WHERE r.left > 0 OR r.begun <> '{}' OR r.ended > 0;
     PERFORM {schema}.turn_again(p_queue, ARRAY(SELECT DISTINCT k FROM unnest(v_keys) AS k));
+    RETURN v_more;
 END $$;
 
 -- count_held(queue): counts anew what is held of each key, by the claims that are open, when limits have changed. What was held, and is not, ended; what ended counts

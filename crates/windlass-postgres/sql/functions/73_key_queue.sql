@@ -40,7 +40,10 @@ BEGIN
     v_choice := v_look;
     SELECT NULL::integer AS id, NULL::smallint AS priority INTO v_next;
     PERFORM set_config('windlass.wakeup', 'off', true), set_config('windlass.keyed_claim', 'on', true); -- what is written here is nothing new
-    IF v_left > 0 AND v_limits THEN PERFORM {schema}.make_room(p_name); END IF;
+    IF v_left > 0 AND v_limits AND {schema}.make_room(p_name) THEN
+        v_more := true;
+        v_left := 0;
+    END IF;
     IF v_left > 0 AND v_rates THEN PERFORM {schema}.past_counts_no_more(p_name); END IF;
     -- Of a priority the lane that jobs are written to comes last: it may hand out what it has when nothing else is to be had.
     FOR l IN SELECT x.id, x.priority, lead(x.priority) OVER o IS DISTINCT FROM x.priority AS last FROM {schema}.lane x WHERE v_left > 0 AND x.queue = p_name
@@ -115,8 +118,10 @@ BEGIN
     IF v_behind <> '{}' AND NOT v_serial THEN
         v_behind := ARRAY(SELECT b FROM unnest(v_behind) AS b WHERE NOT {schema}.key_idle_for(b, '1 second'));
     END IF;
-    IF v_left > 0 AND v_serial AND EXISTS (SELECT 1 FROM {schema}.lane x JOIN {schema}.key_signal s ON s.lane_id = x.id WHERE x.queue = p_name AND x.id < 0) THEN
-        PERFORM {schema}.make_room(p_name); -- what was told meanwhile
+    IF v_left > 0 AND v_serial AND EXISTS (SELECT 1 FROM {schema}.lane x JOIN {schema}.key_signal s ON s.lane_id = x.id WHERE x.queue = p_name AND x.id < 0)
+       AND {schema}.make_room(p_name) THEN -- what was told meanwhile
+        v_more := true;
+        v_left := 0;
     END IF;
     -- One claim in 16 serves, for a sixteenth of what it may have, the lane that has waited longest while better ones were served: as lanes_with_work does.
     FOR l IN

@@ -534,3 +534,30 @@ async fn who_edits_what_was_held_before_the_limits_keeps_no_claim_waiting() {
     store.cancel(&ids[..1]).await.unwrap();
     assert_eq!(work_all(&worker, 10).await, ids[1..]);
 }
+
+/// Claims looked at all that was told of serial keys at once: a hundred thousand jobs that had become due, or were cancelled, took longer than a call may, again and again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_looks_at_so_many_ends_at_most_and_gives_nothing_before_it_has_seen_all() {
+    let fixture = Fixture::fresh().await;
+    let store = keyed(&fixture, KeyLimit::serial()).await;
+    let ids = store.enqueue(&of("a", 2)).await.unwrap();
+    let worker = worker_on(&store).await;
+    let held = claim(&worker, 10).await;
+    let client = fixture.sql().await;
+    let told = "INSERT INTO windlass.key_signal (lane_id, job_id, is_over, key)
+        SELECT l.id, -i, false, 'b' FROM windlass.lane l, generate_series(1, 1500) AS i WHERE l.id < 0";
+    client.batch_execute(&fixture.text(told)).await.unwrap();
+    complete(&worker, &held).await;
+    let (claimed, more) = claim_within(&worker, QueueDemand::new(QUEUE, 10)).await;
+    assert!(claimed.is_empty() && more);
+    let left = fixture.text("SELECT count(*) FROM windlass.key_signal");
+    assert_eq!(client.query_one(&left, &[]).await.unwrap().get::<_, i64>(0), 500);
+    let claimed = claim(&worker, 10).await;
+    assert_eq!(claimed[0].job.id, ids[1]);
+    // What becomes due is not over, and is no news.
+    let again = Disposition::Retry { delay: Duration::ZERO, error: "no".into() };
+    worker.except(&claimed[0], again).await;
+    store.promote(10).await.unwrap();
+    assert_eq!(client.query_one(&left, &[]).await.unwrap().get::<_, i64>(0), 0);
+    assert_eq!(work_all(&worker, 10).await, ids[1..]);
+}
