@@ -27,6 +27,9 @@ BEGIN
             '{schema}.key_limits(text)',
             '{schema}.route(integer, integer)',
             '{schema}.make_room(text)',
+            '{schema}.begin_key_limits(text)',
+            '{schema}.count_held(text)',
+            '{schema}.key_limits_changed(text)',
             '{schema}.happened(pg_snapshot, pg_snapshot, xid8, bigint, xid8, bigint, bigint, integer, text[], text[])',
             '{schema}.register(text, text[], text[], double precision)',
             '{schema}.heartbeat(integer, bigint, integer[], bigint[])']) AS old

@@ -130,10 +130,10 @@ BEGIN
     RETURN v_more;
 END $$;
 
--- count_held(queue): counts anew what is held of each key, by the claims that are open, when limits have changed. What was held, and is not, ended; what ended counts
--- on where the key has a rate.
--- Cost: linear in the jobs that workers hold of the queue, and in what counts for rates.
-CREATE OR REPLACE FUNCTION {schema}.count_held(p_queue text) RETURNS void
+-- count_held(queue, keys): counts anew what is held of these keys, by the claims that are open, when limits have changed; NULL: of each. What was held, and is not, ended; what ended
+-- counts on where the key has a rate. Of some keys only after make_room.
+-- Cost: linear in the jobs that workers hold of the queue, and for each of the keys in what counts for rates, and in what was begun and is not over.
+CREATE OR REPLACE FUNCTION {schema}.count_held(p_queue text, p_keys text[] DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 #variable_conflict use_column
@@ -141,28 +141,29 @@ DECLARE
     v_now  pg_snapshot := pg_current_snapshot();
     v_held {schema}.key_held[];
 BEGIN
-    PERFORM {schema}.put_key_lane(c, c.tag, c.turn, v_now) FROM {schema}.lane l CROSS JOIN LATERAL {schema}.key_lane_of(l.id) c WHERE l.queue = p_queue AND l.id < 0;
-    WITH was AS (DELETE FROM {schema}.key_held h USING {schema}.lane l WHERE l.queue = p_queue AND h.lane_id = l.id RETURNING h AS job)
+    PERFORM {schema}.put_key_lane(c, c.tag, c.turn, v_now) FROM {schema}.lane l CROSS JOIN LATERAL {schema}.key_lane_of(l.id) c
+        WHERE p_keys IS NULL AND l.queue = p_queue AND l.id < 0;
+    WITH was AS (DELETE FROM {schema}.key_held h USING {schema}.lane l WHERE l.queue = p_queue AND h.lane_id = l.id AND (p_keys IS NULL OR h.key = ANY (p_keys)) RETURNING h AS job)
         SELECT array_agg(w.job) INTO v_held FROM was w;
     IF {schema}.keys_are_limited(p_queue) THEN
         INSERT INTO {schema}.key_held (lane_id, seq, id, key)
             SELECT o.lane_id, o.seq, j.id, {schema}.key_of(j.attributes)
             FROM {schema}.open_claims(NULL) o JOIN {schema}.lane l ON l.id = o.lane_id
             CROSS JOIN LATERAL {schema}.unsettled_jobs(o.lane_id, o.seq) j
-            WHERE l.queue = p_queue AND {schema}.key_of(j.attributes) <> '';
+            WHERE l.queue = p_queue AND {schema}.key_of(j.attributes) <> '' AND (p_keys IS NULL OR {schema}.key_of(j.attributes) = ANY (p_keys));
     END IF;
-    DELETE FROM {schema}.key_ended e WHERE e.queue = p_queue AND ({schema}.key_rate(p_queue, e.key)).count IS NULL;
+    DELETE FROM {schema}.key_ended e WHERE e.queue = p_queue AND (p_keys IS NULL OR e.key = ANY (p_keys)) AND ({schema}.key_rate(p_queue, e.key)).count IS NULL;
     IF (SELECT q.key_rates FROM {schema}.queue q WHERE q.name = p_queue) THEN
         PERFORM {schema}.note_ended(p_queue, array_agg(w.key), array_agg(coalesce((
             SELECT s.settled_at FROM {schema}.settlement_of(w.lane_id, w.seq, w.id) s), clock_timestamp())))
             FROM unnest(v_held) AS w WHERE NOT EXISTS (SELECT 1 FROM {schema}.key_held h WHERE h.lane_id = w.lane_id AND h.seq = w.seq AND h.id = w.id);
     END IF;
     WITH told AS (
-        DELETE FROM {schema}.key_signal s USING {schema}.lane l WHERE l.queue = p_queue AND s.lane_id = l.id RETURNING s.*
+        DELETE FROM {schema}.key_signal s USING {schema}.lane l WHERE l.queue = p_queue AND s.lane_id = l.id AND (p_keys IS NULL OR s.key = ANY (p_keys)) RETURNING s.*
     ), before AS MATERIALIZED (
-        DELETE FROM {schema}.key_room h WHERE h.queue = p_queue RETURNING h.*
+        DELETE FROM {schema}.key_room h WHERE h.queue = p_queue AND (p_keys IS NULL OR h.key = ANY (p_keys)) RETURNING h.*
     ), held AS MATERIALIZED (
-        SELECT h.key, h.id FROM {schema}.key_held h JOIN {schema}.lane l ON l.id = h.lane_id WHERE l.queue = p_queue
+        SELECT h.key, h.id FROM {schema}.key_held h JOIN {schema}.lane l ON l.id = h.lane_id WHERE l.queue = p_queue AND (p_keys IS NULL OR h.key = ANY (p_keys))
     ), begun AS ( -- grouped, not joined: of what came from a table a moment ago the planner knows no size, and would compare each with each
         SELECT c.key, c.id, bool_or(c.held) AS held FROM (
             SELECT h.key, h.id, true AS held FROM held h
@@ -173,9 +174,9 @@ BEGIN
     ), counts AS (
         SELECT b.key, count(*) FILTER (WHERE b.held) AS held, array_agg(b.id) AS ids, 0 AS ended FROM begun b GROUP BY b.key
         UNION ALL
-        SELECT e.key, 0, NULL, sum(e.jobs)::integer FROM {schema}.key_ended e WHERE e.queue = p_queue GROUP BY e.key)
+        SELECT e.key, 0, NULL, sum(e.jobs)::integer FROM {schema}.key_ended e WHERE e.queue = p_queue AND (p_keys IS NULL OR e.key = ANY (p_keys)) GROUP BY e.key)
     INSERT INTO {schema}.key_room (queue, key, held, begun, ended)
         SELECT p_queue, k.key, k.held, CASE WHEN k.ids IS NOT NULL AND {schema}.key_is_serial(p_queue, k.key) THEN k.ids ELSE '{}' END, k.ended
         FROM (SELECT c.key, max(c.held)::integer AS held, max(c.ids) AS ids, max(c.ended) AS ended FROM counts c GROUP BY c.key) AS k;
-    PERFORM {schema}.turn_again(p_queue, NULL);
+    PERFORM {schema}.turn_again(p_queue, p_keys);
 END $$;

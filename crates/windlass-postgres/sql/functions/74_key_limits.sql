@@ -52,6 +52,7 @@ CREATE OR REPLACE FUNCTION {schema}.put_key_limits(
 AS $$
 DECLARE
     u record;
+    v_limited boolean;
 BEGIN
     PERFORM {schema}.read_committed('limit_key'), {schema}.check_queue(p_queue);
     p_periods := ARRAY(SELECT extract(epoch FROM x.period) * interval '1 second' FROM unnest(p_periods) WITH ORDINALITY AS x(period, n) ORDER BY x.n);
@@ -68,7 +69,7 @@ BEGIN
                 OR (k.concurrency, k.serial, k.weight, k.rate, k.rate_period) IS DISTINCT FROM (x.concurrency, coalesce(x.serial, false), x.weight, x.rate, x.period) END) THEN
         RETURN;
     END IF;
-    PERFORM {schema}.begin_key_limits(p_queue);
+    v_limited := {schema}.begin_key_limits(p_queue);
     INSERT INTO {schema}.key_limit (queue, key) VALUES (p_queue, '') ON CONFLICT DO NOTHING;
     DELETE FROM {schema}.key_limit k WHERE k.queue = p_queue AND k.key = ANY (p_keys);
     INSERT INTO {schema}.key_limit (queue, key, concurrency, serial, weight, rate, rate_period)
@@ -77,7 +78,7 @@ BEGIN
                 WITH ORDINALITY AS x(key, concurrency, serial, weight, rate, period, n)
             ORDER BY x.key, x.n DESC) AS l
         WHERE l.weight IS NOT NULL;
-    PERFORM {schema}.key_limits_changed(p_queue);
+    PERFORM {schema}.key_limits_changed(p_queue, CASE WHEN v_limited THEN p_keys END);
     PERFORM {schema}.acted(CASE WHEN x.weight IS NULL THEN 'queues.unlimit_key' ELSE 'queues.limit_key' END, p_queue || ' ' || x.key)
         FROM unnest(p_keys, p_weights) AS x(key, weight);
 END $$;
@@ -142,19 +143,21 @@ BEGIN
     RETURN v_more;
 END $$;
 
--- begin_key_limits(queue): before limits change: the queue's lock, and what was settled until now is noted under the limits of until now.
-CREATE OR REPLACE FUNCTION {schema}.begin_key_limits(p_queue text) RETURNS void
+-- begin_key_limits(queue): before limits change: the queue's lock, and what was settled until now is noted under the limits of until now. Whether it had such.
+CREATE OR REPLACE FUNCTION {schema}.begin_key_limits(p_queue text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     PERFORM {schema}.lock_keys(p_queue, true);
     IF EXISTS (SELECT 1 FROM {schema}.queue q WHERE q.name = p_queue AND q.keyed) AND {schema}.keys_are_limited(p_queue) THEN
         PERFORM {schema}.make_room(p_queue);
+        RETURN true;
     END IF;
+    RETURN false;
 END $$;
 
--- key_limits_changed(queue): what follows from new limits. With its lanes locked no claim that has not seen the change hands out jobs beside them.
-CREATE OR REPLACE FUNCTION {schema}.key_limits_changed(p_queue text) RETURNS void
+-- key_limits_changed(queue, keys): what follows from new limits of these keys; NULL: of all. With its lanes locked no claim that has not seen the change hands out jobs beside them.
+CREATE OR REPLACE FUNCTION {schema}.key_limits_changed(p_queue text, p_keys text[] DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -172,7 +175,7 @@ BEGIN
     END IF;
     v_rates := EXISTS (SELECT 1 FROM {schema}.key_limit k WHERE k.queue = p_queue AND k.rate IS NOT NULL);
     UPDATE {schema}.queue q SET key_rates = v_rates WHERE q.name = p_queue AND q.key_rates <> v_rates;
-    PERFORM {schema}.count_held(p_queue);
+    PERFORM {schema}.count_held(p_queue, p_keys);
     IF NOT v_rates THEN DELETE FROM {schema}.key_looked x WHERE x.queue = p_queue; END IF;
     PERFORM pg_notify({name}, p_queue) WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
 END $$;

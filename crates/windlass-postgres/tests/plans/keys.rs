@@ -182,3 +182,13 @@ async fn an_open_bulk_does_not_count() {
     keyed.claim_and_settle(4).await;
     keyed.bounded("behind one that was rolled back", OF_A_CLAIM).await;
 }
+
+/// The limit of one key is a matter of what is held of that key. To count all that was begun took seconds where there were 100,000 keys, in which nobody got jobs of the queue.
+#[tokio::test]
+async fn keys_whose_limits_stay_do_not_count() {
+    let keyed = Keyed::begin().await;
+    let s = &keyed.session;
+    s.run("SELECT windlass.limit_keys('q', serial => true)").await;
+    s.run("INSERT INTO windlass.key_room (queue, key, held, begun) SELECT 'q', 'k' || i, 0, ARRAY[-i] FROM generate_series(1, 20000) AS i").await;
+    s.bounded_undone("20,000 keys were begun", "windlass.limit_key('q', 'one', concurrency => 2)", 600).await;
+}
