@@ -34,6 +34,21 @@ pub async fn a_limit_holds_over_workers(fixture: &dyn Fixture) {
     one.waits().await;
 }
 
+/// A key without room has no work for who asks, until one of its jobs is over.
+pub async fn a_full_key_has_no_work(fixture: &dyn Fixture) {
+    let Some(store) = keyed(fixture).await else { return };
+    limit(&store, at_once(1)).await;
+    enqueue_of(&store, "a", 2).await;
+    let worker = worker_on(&store).await;
+    let any = async || store.any_available(&[QUEUE.to_owned()], &[]).await.expect("asks");
+    assert!(any().await);
+    let held = worker.claim_all(10).await;
+    worker.waits().await;
+    assert!(!any().await);
+    worker.complete_all(&held).await;
+    assert!(any().await);
+}
+
 /// A key has its limit over all priorities; the best goes first.
 pub async fn a_limit_holds_over_priorities(fixture: &dyn Fixture) {
     let Some(store) = keyed(fixture).await else { return };

@@ -68,6 +68,25 @@ pub async fn no_window_has_too_many(fixture: &dyn Fixture) {
     }
 }
 
+/// A key whose rate allows no more has no work for who asks, until it does, whether somebody promotes or not.
+pub async fn a_spent_rate_has_no_work(fixture: &dyn Fixture) {
+    let Some(store) = keyed(fixture).await else { return };
+    let worker = worker_on(&store).await;
+    let any = async || store.any_available(&[QUEUE.to_owned()], &[]).await.expect("asks");
+    for (key, period) in [("a", HOUR), ("b", SHORT)] {
+        limit(&store, per(1, period)).await;
+        enqueue_of(&store, key, 2).await;
+        worker.complete_all(&worker.claim_all(1).await).await;
+        let claimed = claim(&worker).await;
+        if key == "a" {
+            assert!(claimed.claims.is_empty() && !any().await);
+        } else if claimed.claims.is_empty() {
+            tokio::time::sleep(claimed.next_due.expect("the second is due")).await;
+            assert!(any().await);
+        }
+    }
+}
+
 /// A job counts while it is held, and on from its end.
 pub async fn a_job_counts_from_its_end(fixture: &dyn Fixture) {
     let Some(store) = keyed(fixture).await else { return };

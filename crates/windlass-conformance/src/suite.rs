@@ -79,7 +79,7 @@ macro_rules! suite {
             slots: the_sum_never_exceeds_the_limit, limits_change, what_ran_before_counts, slots_come_back, slots_are_evened_out,
                 more_than_its_share_is_wanted, nobody_starves, a_turn_lasts_a_second, a_turn_ends_with_its_job, askers_race;
             starts: no_window_has_too_many, a_burst_is_kept, it_says_when_there_are_more, rates_change, both_limits_count;
-            keys: a_limit_holds_over_workers, a_limit_holds_over_priorities, each_key_has_its_own_limit, every_settlement_makes_room,
+            keys: a_limit_holds_over_workers, a_full_key_has_no_work, a_limit_holds_over_priorities, each_key_has_its_own_limit, every_settlement_makes_room,
                 the_end_of_a_worker_makes_room, a_cancelled_job_makes_room, no_slot_leaks, claims_race,
                 a_job_without_key_has_no_limit, limits_count_for_what_waits, limits_change, limits_end, a_paused_queue_gives_nothing,
                 a_limit_of_the_queue_holds_too, a_unique_job_has_a_key, a_claim_is_bounded_by_bytes, what_waits_for_room_is_available,
@@ -91,7 +91,7 @@ macro_rules! suite {
             keys_fair: a_noisy_key_hides_no_other, order_of_arrival_does_not_count, weights_divide, absence_is_no_credit,
                 no_claim_is_one_keys, many_keys_take_turns, those_without_a_key_take_part, a_full_key_leaves_room, no_priority_starves;
             keys_wakeup: a_settlement_tells, the_end_of_a_worker_tells, taking_the_blocker_away_tells, a_change_of_limits_tells;
-            keys_rate: no_window_has_too_many, a_job_counts_from_its_end, every_settlement_counts, the_end_of_a_worker_counts, each_key_has_its_own_rate,
+            keys_rate: no_window_has_too_many, a_spent_rate_has_no_work, a_job_counts_from_its_end, every_settlement_counts, the_end_of_a_worker_counts, each_key_has_its_own_rate,
                 other_limits_hold_too, limits_change, limits_end, the_end_of_a_period_tells, nothing_is_due_without_need, housekeeping_keeps_what_counts,
                 claims_race;
             costs: a_job_gets_all_it_costs_or_nothing, it_says_when_there_is_enough, no_window_costs_too_much, a_dear_job_is_not_overtaken,

@@ -1,6 +1,7 @@
 use crate::{
     clock::later,
     job::{Job, Place},
+    keys::Room,
     lane::Lane,
     queue::Queue,
     state::{State, Worker},
@@ -117,8 +118,12 @@ pub(crate) fn any_available(state: &State, queues: &[String], kinds: &[String]) 
     let known = |id: &JobId| kinds.is_empty() || kinds.iter().any(|kind| **kind == *state.jobs[id].kind);
     let now = state.now();
     let due = state.due.iter().take_while(|(at, _)| *at <= now);
+    let has_room = |lane: &Lane| {
+        let room = Room::of(state, &lane.queue);
+        lane.available.values().any(|id| room.as_ref().is_none_or(|room| room.admits(&state.jobs[id])))
+    };
     let mut lanes = state.lanes.iter().filter(is_open);
-    lanes.any(|lane| !lane.available.is_empty() || lane.no_handler.iter().any(known))
+    lanes.any(|lane| has_room(lane) || lane.no_handler.iter().any(known))
         || due.map(|(_, id)| &state.lanes[state.jobs[id].lane]).any(|lane| is_open(&lane))
 }
 

@@ -24,7 +24,8 @@ const ANY_AVAILABLE: &str = "SELECT EXISTS (SELECT 1 FROM queue JOIN lane ON lan
     AND (EXISTS (SELECT 1 FROM waiting WHERE waiting.lane = lane.id AND state = 0 AND available_at <= ?3)
         OR EXISTS (SELECT 1 FROM waiting WHERE waiting.lane = lane.id AND state = 1 AND available_at <= ?3)
         OR available > 0 AND (NOT queue.keyed OR EXISTS (SELECT 1 FROM keyed_lane k WHERE k.lane = lane.id AND NOT k.ended
-        AND (EXISTS (SELECT 1 FROM key_turn t WHERE t.n = k.n AND t.state = 0) OR EXISTS (SELECT 1 FROM job
+        AND (EXISTS (SELECT 1 FROM key_turn t WHERE t.n = k.n AND t.state = 0)
+        OR EXISTS (SELECT 1 FROM key_turn t WHERE t.n = k.n AND t.due <= ?3) OR EXISTS (SELECT 1 FROM job
             WHERE pos BETWEEN k.entered + 1 AND (lane.id << 45 | 35184372088831))))) OR no_handler > 0 AND EXISTS (
         SELECT 1 FROM waiting WHERE waiting.lane = lane.id AND waiting.state = 2
         AND (?2 = '[]' OR waiting.kind IN (SELECT value FROM json_each(?2))))))";

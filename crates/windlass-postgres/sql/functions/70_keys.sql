@@ -145,7 +145,8 @@ BEGIN
                                      ORDER BY k.key = '' LIMIT 1), false);
 END $$;
 
--- keys_let_go(lane): whether jobs of it wait for their key's turn, and something ended in the queue that no claim has seen yet: perhaps they may go.
+-- keys_let_go(lane): whether jobs of it wait for their key's turn, and something ended in the queue that no claim has seen yet, or the rate of a key allows more by now: perhaps
+-- they may go.
 -- Cost: a few index probes for each keyed lane of the queue.
 CREATE OR REPLACE FUNCTION {schema}.keys_let_go(p_lane integer) RETURNS boolean
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
@@ -155,6 +156,7 @@ DECLARE
     v_lane integer;
 BEGIN
     IF NOT EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'keyed') THEN RETURN false; END IF;
+    IF {schema}.key_due((SELECT l.queue FROM {schema}.lane l WHERE l.id = p_lane)) <= clock_timestamp() THEN RETURN true; END IF;
     FOR v_lane IN SELECT o.id FROM {schema}.lane l JOIN {schema}.lane o ON o.queue = l.queue WHERE l.id = p_lane AND o.id < 0 LOOP
         IF EXISTS (SELECT 1 FROM {schema}.key_signal s WHERE s.lane_id = v_lane) OR EXISTS (
                SELECT 1 FROM {schema}.delta(({schema}.key_lane_of(v_lane)).folded, pg_current_snapshot()) d CROSS JOIN LATERAL unnest(d.lo, d.hi) AS r(lo, hi)
