@@ -132,7 +132,7 @@ END $$;
 
 -- count_held(queue, keys): counts anew what is held of these keys, by the claims that are open, when limits have changed; NULL: of each. What was held, and is not, ended; what ended
 -- counts on where the key has a rate. Of some keys only after make_room.
--- Cost: linear in the jobs that workers hold of the queue, and for each of the keys in what counts for rates, and in what was begun and is not over.
+-- Cost: linear in the jobs that workers hold of the queue, in what was told, and for each of the keys in what counts for rates.
 CREATE OR REPLACE FUNCTION {schema}.count_held(p_queue text, p_keys text[] DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
@@ -166,11 +166,16 @@ BEGIN
         SELECT h.key, h.id FROM {schema}.key_held h JOIN {schema}.lane l ON l.id = h.lane_id WHERE l.queue = p_queue AND (p_keys IS NULL OR h.key = ANY (p_keys))
     ), begun AS ( -- grouped, not joined: of what came from a table a moment ago the planner knows no size, and would compare each with each
         SELECT c.key, c.id, bool_or(c.held) AS held FROM (
-            SELECT h.key, h.id, true AS held FROM held h
+            SELECT h.key, h.id, true AS held, true AS begun, NULL::boolean AS is_over FROM held h
             UNION ALL
-            SELECT b.key, x.id, false FROM (SELECT DISTINCT ON (b.key) * FROM before b ORDER BY b.key, b.n DESC) AS b CROSS JOIN LATERAL unnest(b.begun) AS x(id)
-            WHERE NOT EXISTS (SELECT 1 FROM told t WHERE t.job_id = x.id AND t.is_over)) AS c
-        GROUP BY c.key, c.id HAVING bool_or(c.held) OR {schema}.key_pending(c.id, p_queue, c.key)
+            SELECT b.key, x.id, false, true, NULL FROM (SELECT DISTINCT ON (b.key) * FROM before b ORDER BY b.key, b.n DESC) AS b CROSS JOIN LATERAL unnest(b.begun) AS x(id)
+            UNION ALL
+            SELECT t.key, t.job_id, false, false, t.is_over FROM told t
+            UNION ALL
+            SELECT w.key, w.id, false, false, false FROM unnest(v_held) AS w) AS c
+        -- Of which nothing was told, and which was not held until now, is not over: in the log it would take a search for each.
+        GROUP BY c.key, c.id HAVING bool_or(c.held) OR bool_or(c.begun) AND bool_or(c.is_over) IS NOT TRUE
+            AND (bool_or(c.is_over) IS NULL OR {schema}.key_pending(c.id, p_queue, c.key))
     ), counts AS (
         SELECT b.key, count(*) FILTER (WHERE b.held) AS held, array_agg(b.id) AS ids, 0 AS ended FROM begun b GROUP BY b.key
         UNION ALL
