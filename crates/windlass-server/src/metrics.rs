@@ -23,7 +23,8 @@ use prometheus_client::{
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use timings::Times;
 use windlass::{
-    Client, Error, ErrorKind, History, Result, ScheduleFilter, ScheduleRecord, StoreStatus, Timings,
+    Client, Error, ErrorKind, History, HistoryRequest, Result, ScheduleFilter, ScheduleRecord, StoreStatus,
+    Timings,
 };
 
 /// How many queues have figures of their own; the rest are one, `_other`.
@@ -63,13 +64,13 @@ pub(crate) struct Served<'a> {
 
 type Seconds = Family<OfRequest, Histogram, fn() -> Histogram>;
 
-/// What the store says at one moment.
+/// What the store says at one moment, and what it does not.
 struct Look {
     status: StoreStatus,
     counted: Arc<Counted>,
-    history: History,
-    timings: Timings,
-    schedules: Vec<ScheduleRecord>,
+    history: Option<History>,
+    timings: Option<Timings>,
+    schedules: Option<Vec<ScheduleRecord>>,
 }
 
 /// What this process counts.
@@ -114,16 +115,31 @@ impl Metrics {
         let look = Look {
             status: client.status().await?,
             counted: counts.all(client).await?,
-            history: client.history(&self.outcomes.request(Timestamp::now())).await?,
-            timings: client.timings(&self.times.request(Timestamp::now())).await?,
-            schedules: client.store().schedules(&filter).await?,
+            history: unless_refused(client.history(&self.outcomes.request(Timestamp::now())).await)?,
+            timings: unless_refused(self.timings(client).await)?,
+            schedules: unless_refused(client.store().schedules(&filter).await)?,
         };
         self.written(&look, readers, Timestamp::now())
     }
 
+    /// Of so much time as fits into one answer.
+    async fn timings(&self, client: &Client) -> Result<Timings> {
+        let mut request = self.times.request(Timestamp::now());
+        loop {
+            match client.timings(&request).await {
+                Err(error)
+                    if error.kind() == ErrorKind::InvalidOption && request.last > HistoryRequest::MINUTE =>
+                {
+                    request.last = (request.last / 2).max(HistoryRequest::MINUTE);
+                }
+                said => return said,
+            }
+        }
+    }
+
     fn written(&self, look: &Look, readers: usize, now: Timestamp) -> Result<String> {
-        self.outcomes.add(&look.history, now);
-        self.times.add(&look.timings, now);
+        look.history.iter().for_each(|history| self.outcomes.add(history, now));
+        look.timings.iter().for_each(|timings| self.times.add(timings, now));
         let mut registry = Registry::with_prefix("windlass");
         registry.register_with_unit(
             "http_request",
@@ -148,6 +164,20 @@ impl Metrics {
     }
 }
 
+/// A part that the store refuses (more than an answer has, or a schema that is too old) leaves its figures out, and no others.
+fn unless_refused<T>(said: Result<T>) -> Result<Option<T>> {
+    use ErrorKind::{InvalidOption, PermissionDenied, SchemaTooOld, Unsupported};
+    match said {
+        Err(error)
+            if [InvalidOption, PermissionDenied, SchemaTooOld, Unsupported].contains(&error.kind()) =>
+        {
+            tracing::warn!(%error, "figures are missing in /metrics");
+            Ok(None)
+        }
+        said => said.map(Some),
+    }
+}
+
 fn gauge(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
@@ -155,7 +185,7 @@ fn gauge(count: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass::{HistoryRequest, QueueStats, TimingRequest};
+    use windlass::QueueStats;
 
     #[test]
     fn many_queues_make_no_more_series() {
@@ -163,9 +193,7 @@ mod tests {
         let queues = (0..MOST_QUEUES + 50).map(named).collect();
         let counted = Arc::new(Counted { at: Timestamp::now(), queues });
         let status = StoreStatus::new("S".into(), 1, 5, Vec::new());
-        let history = History::new(HistoryRequest::MINUTE, Timestamp::now(), Vec::new());
-        let timings = Timings::of(&TimingRequest::last(HistoryRequest::MINUTE), Vec::new());
-        let look = Look { status, counted, history, timings, schedules: Vec::new() };
+        let look = Look { status, counted, history: None, timings: None, schedules: None };
         let metrics = Metrics::new();
         metrics.served(
             &Served { route: "queues.list", method: &Method::GET, status: StatusCode::OK },

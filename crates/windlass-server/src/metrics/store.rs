@@ -51,15 +51,17 @@ pub(super) fn register(registry: &mut Registry, look: &Look, now: Timestamp) {
         versions,
     );
 
-    let failing = look.schedules.iter().filter(|schedule| schedule.error.is_some()).count();
-    let paused = look.schedules.iter().filter(|schedule| schedule.error.is_none() && schedule.paused).count();
-    let active = look.schedules.len() - failing - paused;
-    let schedules = states([("active", active), ("paused", paused), ("failing", failing)]);
-    registry.register("schedules", "The first thousand schedules; failing ones never fire", schedules);
+    if let Some(schedules) = &look.schedules {
+        let failing = schedules.iter().filter(|schedule| schedule.error.is_some()).count();
+        let paused = schedules.iter().filter(|schedule| schedule.error.is_none() && schedule.paused).count();
+        let active = schedules.len() - failing - paused;
+        let schedules = states([("active", active), ("paused", paused), ("failing", failing)]);
+        registry.register("schedules", "The first thousand schedules; failing ones never fire", schedules);
+    }
 
     // On SQLite it is 1970 until somebody counts.
-    let until = look.history.counted_until;
-    if until > Timestamp::UNIX_EPOCH {
+    let until = look.history.as_ref().map(|history| history.counted_until);
+    if let Some(until) = until.filter(|until| *until > Timestamp::UNIX_EPOCH) {
         let lag = Gauge::<f64, AtomicU64>::default();
         lag.set(now.duration_since(until).as_secs_f64().max(0.0));
         let help = "How long ago the worker that leads had counted everything that ended";

@@ -39,3 +39,16 @@ async fn more_counts_than_an_answer_has_come_in_longer_steps() {
     let answer = full(Duration::MAX).get(month).await.refused(422, "invalid_option");
     assert!(answer.text.contains("more than 100000 counts"), "{}", answer.text);
 }
+
+/// Prometheus gets all figures but those that the store refuses.
+#[tokio::test]
+async fn a_part_that_the_store_refuses_leaves_the_other_figures() {
+    let site = full(Duration::MAX);
+    let bearer = format!("Bearer {}", site.token(crate::Role::Viewer));
+    let answer = site.send_text("GET", "/metrics", &[("authorization", &bearer)], "").await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    for figure in ["windlass_schedules{", "windlass_workers{", "windlass_store_bytes"] {
+        assert!(answer.text.contains(figure), "{figure} is missing in {}", answer.text);
+    }
+    assert!(!answer.text.contains("windlass_history_lag"), "{}", answer.text);
+}
