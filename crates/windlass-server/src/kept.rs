@@ -15,6 +15,7 @@ pub(crate) struct Kept<T>(Mutex<(Option<Known<T>>, Cost)>);
 struct Known<T> {
     found: Arc<T>,
     began: Instant,
+    ended: Instant,
     until: Instant,
 }
 
@@ -27,17 +28,31 @@ impl<T> Default for Kept<T> {
 impl<T> Kept<T> {
     /// What is known, or else what `look` finds. That began after the call, or is kept because it was dear.
     pub(crate) async fn or_look<E>(&self, look: impl Future<Output = Result<T, E>>) -> Result<Arc<T>, E> {
+        self.or(look, |known| known.began).await
+    }
+
+    /// The same of what is some seconds old anyway: who asks while another looks shares that look.
+    pub(crate) async fn or_join<E>(&self, look: impl Future<Output = Result<T, E>>) -> Result<Arc<T>, E> {
+        self.or(look, |known| known.ended).await
+    }
+
+    async fn or<E>(
+        &self,
+        look: impl Future<Output = Result<T, E>>,
+        is_of: fn(&Known<T>) -> Instant,
+    ) -> Result<Arc<T>, E> {
         let asked = Instant::now();
         let (known, cost) = &mut *self.0.lock().await;
         if let Some(known) =
-            known.as_ref().filter(|known| known.began >= asked || Instant::now() < known.until)
+            known.as_ref().filter(|known| is_of(known) >= asked || Instant::now() < known.until)
         {
             return Ok(Arc::clone(&known.found));
         }
         let began = Instant::now();
         let found = Arc::new(look.await?);
-        let until = Instant::now() + kept(cost.after(began.elapsed()));
-        *known = Some(Known { found: Arc::clone(&found), began, until });
+        let ended = Instant::now();
+        let until = ended + kept(cost.after(ended - began));
+        *known = Some(Known { found: Arc::clone(&found), began, ended, until });
         Ok(found)
     }
 

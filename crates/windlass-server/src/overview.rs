@@ -1,6 +1,6 @@
 //! What the first page says: the store, its queues and workers, and what needs somebody's look.
 
-use crate::counts::Counts;
+use crate::{counts::Counts, past::Past};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::{
@@ -9,11 +9,8 @@ use std::{
     sync::{Mutex, PoisonError},
     time::Duration,
 };
-use tokio::time::Instant;
-use windlass::{
-    Client, Count, EventType, HistoryRequest, JobState, QueueStats, Result, ScheduleFilter, StoreStatus,
-    WorkerRecord,
-};
+use tokio::{time::Instant, try_join};
+use windlass::{Client, EventType, HistoryRequest, JobState, QueueStats, Result, ScheduleFilter, StoreStatus, WorkerRecord};
 
 /// Jobs that wait for longer are worth a look.
 const OLD: SignedDuration = SignedDuration::from_mins(5);
@@ -27,16 +24,19 @@ const MOST_NEEDS: usize = 100;
 
 /// Makes overviews, and keeps what is costly to know for some seconds.
 #[derive(Default)]
-pub(crate) struct Overview(Mutex<Option<(Instant, Vec<Value>)>>);
+pub(crate) struct Overview {
+    lately: Mutex<Option<(Instant, Vec<Value>)>>,
+}
 
 impl Overview {
     /// The state of the store now.
-    pub(crate) async fn look(&self, client: &Client, counts: &Counts) -> Result<Value> {
-        let StoreStatus { store, schema_version, size_bytes, workers, more_workers } =
-            client.status().await?;
-        let counted = counts.all(client).await?;
+    pub(crate) async fn look(&self, client: &Client, counts: &Counts, past: &Past) -> Result<Value> {
+        // Side by side: a page waits for the longest of them, and not for each.
+        let (status, counted, lately) =
+            try_join!(client.status(), counts.all(client), self.lately(client, past))?;
+        let StoreStatus { store, schema_version, size_bytes, workers, more_workers } = status;
         let mut needs = now_needs(&counted.queues, &workers, Timestamp::now());
-        needs.extend(self.lately(client).await?);
+        needs.extend(lately);
         Ok(json!({
             "at": counted.at,
             "store": store,
@@ -53,13 +53,21 @@ impl Overview {
         }))
     }
 
-    async fn lately(&self, client: &Client) -> Result<Vec<Value>> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    /// What went wrong lately, by the counters, and the schedules that never fire.
+    async fn lately(&self, client: &Client, past: &Past) -> Result<Vec<Value>> {
+        let known = self.lately.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some((_, needs)) = known.filter(|(at, _)| at.elapsed() < SLOW) {
             return Ok(needs);
         }
-        let needs = slow_needs(client).await?;
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), needs.clone()));
+        // The hour that the charts of the page show.
+        let counters = past.counters(client, &HistoryRequest::last(LATELY)).await?;
+        let mut needs = counted_needs("discarded", counters.by_queue(EventType::Discarded));
+        needs.extend(counted_needs("worker_died", counters.by_queue(EventType::Rescued)));
+        let filter = ScheduleFilter { limit: ScheduleFilter::MOST, ..ScheduleFilter::default() };
+        let schedules = client.store().schedules(&filter).await?;
+        let wrong = schedules.iter().filter(|schedule| schedule.error.is_some()).take(MOST_NEEDS);
+        needs.extend(wrong.map(|schedule| json!({ "what": "schedule_error", "schedule": schedule.name })));
+        *self.lately.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), needs.clone()));
         Ok(needs)
     }
 }
@@ -131,28 +139,8 @@ fn long_waits(queue: &QueueStats, now: Timestamp) -> Vec<(&'static str, u64, Opt
     waits
 }
 
-/// What went wrong lately, by the counters, and the schedules that never fire.
-async fn slow_needs(client: &Client) -> Result<Vec<Value>> {
-    let mut needs = Vec::new();
-    for (outcome, what) in [(EventType::Discarded, "discarded"), (EventType::Rescued, "worker_died")] {
-        let mut request = HistoryRequest::last(LATELY);
-        request.outcome = Some(outcome);
-        needs.extend(counted_needs(what, &client.history(&request).await?.counts));
-    }
-    let filter = ScheduleFilter { limit: ScheduleFilter::MOST, ..ScheduleFilter::default() };
-    let schedules = client.store().schedules(&filter).await?;
-    let wrong = schedules.iter().filter(|schedule| schedule.error.is_some()).take(MOST_NEEDS);
-    needs.extend(wrong.map(|schedule| json!({ "what": "schedule_error", "schedule": schedule.name })));
-    Ok(needs)
-}
-
 /// Of the queues with the most counts how many, and the minute of the first.
-fn counted_needs(what: &str, counts: &[Count]) -> Vec<Value> {
-    let mut queues: BTreeMap<Option<&str>, (u64, Timestamp)> = BTreeMap::new();
-    for count in counts {
-        let (sum, since) = queues.entry(count.queue.as_deref()).or_insert((0, count.at));
-        (*sum, *since) = (*sum + count.count, count.at.min(*since));
-    }
+fn counted_needs(what: &str, queues: BTreeMap<Option<&str>, (u64, Timestamp)>) -> Vec<Value> {
     let mut queues: Vec<_> = queues.into_iter().collect();
     queues.sort_by_key(|(_, (count, _))| Reverse(*count));
     queues.truncate(MOST_NEEDS);
@@ -164,6 +152,8 @@ fn counted_needs(what: &str, counts: &[Count]) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::series::Charted;
+    use windlass::{Count, History};
 
     #[test]
     fn of_ten_thousand_queues_those_with_the_most_failures_need_a_look() {
@@ -171,7 +161,8 @@ mod tests {
         let count = |n: i64| Count::new(at(n % 60), format!("q{n:05}"), "k".into(), EventType::Discarded, 1);
         let mut counts: Vec<_> = (0..10_000).map(count).collect();
         counts.extend((5..9).map(|n| Count::new(at(n), "worst".into(), "k".into(), EventType::Discarded, 2)));
-        let needs = counted_needs("discarded", &counts);
+        let counters = Charted::of(History::new(HistoryRequest::MINUTE, at(60), counts));
+        let needs = counted_needs("discarded", counters.by_queue(EventType::Discarded));
         assert_eq!(needs.len(), MOST_NEEDS);
         assert_eq!(needs[0], json!({ "what": "discarded", "queue": "worst", "count": 8, "since": at(5) }));
     }

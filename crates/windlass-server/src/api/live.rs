@@ -75,7 +75,7 @@ fn subscribe(app: &Arc<App>, topic: &str) -> Result<watch::Receiver<Latest>, Pro
     let mut receiver = match topic.split_once(':') {
         None if topic == "overview" => app.live.subscribe(topic, "overview", move || {
             let app = Arc::clone(&shared);
-            async move { Ok(app.overview.look(&app.client, &app.counts).await?) }
+            async move { Ok(app.overview.look(&app.client, &app.counts, &app.past).await?) }
         }),
         Some(("queue", name)) => {
             let name = name.to_owned();

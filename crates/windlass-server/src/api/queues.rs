@@ -7,6 +7,7 @@ use crate::{
 use axum::{Json, extract::State, http::StatusCode};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use tokio::try_join;
 use windlass::{KeyLimits, QueueFilter, QueueLimits, QueueStats};
 
 /// How many named keys are shown with their queue.
@@ -31,11 +32,12 @@ pub(crate) async fn show(State(app): Shared, Name(queue): Name) -> Answer {
 
 /// A queue with its limits of keys and its workers.
 pub(crate) async fn one(app: &App, queue: &str) -> Result<Value, Problem> {
-    let mut shown = json!(known(app, queue).await?);
-    let workers = app.client.status().await?.workers;
+    let (found, status, limits) =
+        try_join!(app.client.queue(queue), app.client.status(), app.client.key_limits(queue))?;
+    let mut shown = json!(found.ok_or_else(|| unknown(queue))?);
     let workers: Vec<_> =
-        workers.iter().filter(|worker| worker.queues.iter().any(|of| of == queue)).collect();
-    shown["key_limits"] = json!(app.client.key_limits(queue).await?.as_ref().map(first));
+        status.workers.iter().filter(|worker| worker.queues.iter().any(|of| of == queue)).collect();
+    shown["key_limits"] = json!(limits.as_ref().map(first));
     shown["workers"] = json!(workers);
     Ok(shown)
 }
@@ -63,6 +65,9 @@ pub(crate) async fn limit(State(app): Shared, Name(queue): Name, body: Body) -> 
 }
 
 pub(super) async fn known(app: &App, queue: &str) -> Result<QueueStats, Problem> {
-    let found = app.client.queue(queue).await?;
-    found.ok_or_else(|| Problem::not_found(format!("queue {queue:?} does not exist")))
+    app.client.queue(queue).await?.ok_or_else(|| unknown(queue))
+}
+
+fn unknown(queue: &str) -> Problem {
+    Problem::not_found(format!("queue {queue:?} does not exist"))
 }

@@ -18,10 +18,10 @@ use axum::{
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::{BTreeSet, HashMap};
-use windlass::{Client, ErrorKind, EventCursor, EventType, History, HistoryRequest, WorkerId};
+use windlass::{EventCursor, EventType, HistoryRequest, WorkerId};
 
 pub(crate) async fn overview(State(app): Shared) -> Answer {
-    Ok(Json(app.overview.look(&app.client, &app.counts).await?))
+    Ok(Json(app.overview.look(&app.client, &app.counts, &app.past).await?))
 }
 
 pub(crate) async fn workers(State(app): Shared) -> Answer {
@@ -47,7 +47,7 @@ pub(crate) struct Past {
     top: Option<u32>,
 }
 
-pub(crate) async fn history(State(app): Shared, Query(past): Query<Past>) -> Result<Response, Problem> {
+pub(crate) async fn history(State(app): Shared, Query(past): Query<Past>) -> Result<Json<Charted>, Problem> {
     let (last, step) = times(past.last_s, past.step_s)?;
     let mut request = HistoryRequest::last(last);
     request.step = step;
@@ -56,25 +56,8 @@ pub(crate) async fn history(State(app): Shared, Query(past): Query<Past>) -> Res
     request.check()?;
     let apart = past.by.unwrap_or_default().told_apart();
     let top = past.top.map(top_size).transpose()?;
-    let name = format!("history {apart:?} {top:?} {request:?}");
-    let look = async { Ok(Charted::of(in_steps_that_fit(&app.client, request).await?, apart, top)) };
-    app.past.answer(name, look).await
-}
-
-/// How much longer the steps become.
-const LONGER: u32 = 4;
-
-/// More counts than one answer of the store has come in longer steps, so that a chart of a month has something to show; the answer says in which.
-async fn in_steps_that_fit(client: &Client, mut request: HistoryRequest) -> windlass::Result<History> {
-    loop {
-        match client.history(&request).await {
-            // All else that is wrong with a request was refused before.
-            Err(error) if error.kind() == ErrorKind::InvalidOption && request.step < request.last => {
-                request.step = (request.step * LONGER).min(HistoryRequest::LONGEST);
-            }
-            answer => return answer,
-        }
-    }
+    let counters = app.past.counters(&app.client, &request).await?;
+    Ok(Json(counters.part(apart, request.outcome, top)))
 }
 
 fn top_size(top: u32) -> Result<usize, Problem> {

@@ -1,5 +1,11 @@
 use super::site::Site;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 use windlass::{Client, History, HistoryRequest, testing};
 use windlass_core::{Store, wrap_store};
 
@@ -51,4 +57,42 @@ async fn a_part_that_the_store_refuses_leaves_the_other_figures() {
         assert!(answer.text.contains(figure), "{figure} is missing in {}", answer.text);
     }
     assert!(!answer.text.contains("windlass_history_lag"), "{}", answer.text);
+}
+
+/// A store that counts how often its counters are asked for, and lets everybody ask before it answers.
+struct Counting {
+    store: Arc<dyn Store>,
+    asked: AtomicUsize,
+}
+
+wrap_store! {
+    impl JobStore for Counting, through store:
+    [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
+     settings status configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by events wakeup close]
+
+    async fn history(&self, request: &HistoryRequest) -> windlass::Result<History> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        self.store.history(request).await
+    }
+}
+
+#[tokio::test]
+async fn a_page_looks_at_the_counters_once() {
+    let store = Arc::clone(testing::client().store());
+    let counting = Arc::new(Counting { store, asked: 0.into() });
+    let site = Site::of(Client::from_store(Arc::<Counting>::clone(&counting)), |builder| builder);
+    let hour = "/history?last_s=3600&step_s=60";
+    let [sums, queues, worst] = ["&by=none", "&by=queue", "&by=queue_and_kind&outcome=failed&top=6"]
+        .map(|more| format!("{hour}{more}"));
+    let (overview, sums, queues, worst) =
+        tokio::join!(site.get("/overview"), site.get(&sums), site.get(&queues), site.get(&worst));
+    for answer in [overview, sums, queues, worst] {
+        answer.is(200);
+    }
+    assert_eq!(counting.asked.load(Ordering::Relaxed), 1);
+    site.get(hour).await.is(200);
+    assert_eq!(counting.asked.load(Ordering::Relaxed), 2, "who asks later is told what is then");
 }
