@@ -1,7 +1,10 @@
 //! What the first page says: the store, its queues and workers, and what needs somebody's look.
 
+mod schedules;
+
 use crate::{counts::Counts, past::Past};
 use jiff::{SignedDuration, Timestamp};
+use schedules::Wrong;
 use serde_json::{Value, json};
 use std::{
     cmp::Reverse,
@@ -10,7 +13,7 @@ use std::{
     time::Duration,
 };
 use tokio::{time::Instant, try_join};
-use windlass::{Client, EventType, HistoryRequest, JobState, QueueStats, Result, ScheduleFilter, StoreStatus, WorkerRecord};
+use windlass::{Client, EventType, HistoryRequest, JobState, QueueStats, Result, StoreStatus, WorkerRecord};
 
 /// Jobs that wait for longer are worth a look.
 const OLD: SignedDuration = SignedDuration::from_mins(5);
@@ -26,6 +29,7 @@ const MOST_NEEDS: usize = 100;
 #[derive(Default)]
 pub(crate) struct Overview {
     lately: Mutex<Option<(Instant, Vec<Value>)>>,
+    wrong: Wrong,
 }
 
 impl Overview {
@@ -63,10 +67,8 @@ impl Overview {
         let counters = past.counters(client, &HistoryRequest::last(LATELY)).await?;
         let mut needs = counted_needs("discarded", counters.by_queue(EventType::Discarded));
         needs.extend(counted_needs("worker_died", counters.by_queue(EventType::Rescued)));
-        let filter = ScheduleFilter { limit: ScheduleFilter::MOST, ..ScheduleFilter::default() };
-        let schedules = client.store().schedules(&filter).await?;
-        let wrong = schedules.iter().filter(|schedule| schedule.error.is_some()).take(MOST_NEEDS);
-        needs.extend(wrong.map(|schedule| json!({ "what": "schedule_error", "schedule": schedule.name })));
+        let wrong = self.wrong.look(client, MOST_NEEDS).await?;
+        needs.extend(wrong.iter().map(|name| json!({ "what": "schedule_error", "schedule": name })));
         *self.lately.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), needs.clone()));
         Ok(needs)
     }

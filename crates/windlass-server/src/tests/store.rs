@@ -3,8 +3,11 @@ use crate::Role::{Admin, Operator};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::{collections::HashSet, sync::Arc, time::Duration};
-use windlass::{Args, Client, Context, Error, ErrorKind, NewJob, Outcome, RawJob, Settings, Worker};
-use windlass_core::{Store, wrap_store};
+use windlass::{
+    Args, Client, Context, Error, ErrorKind, NewJob, Outcome, RawJob, Schedule, ScheduleFilter, Settings,
+    Worker,
+};
+use windlass_core::{ScheduleStep, Store, wrap_store};
 
 #[tokio::test]
 async fn schedules_are_declared_shown_run_and_removed() {
@@ -195,4 +198,29 @@ async fn many_queues_come_page_by_page() {
         tokio::time::timeout(Duration::from_secs(60), told).await.expect("the overview counts it");
         assert_eq!(overview["needs_a_look"].as_array().unwrap().len(), 100);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_behind_the_first_thousand_needs_a_look() {
+    let site = Site::in_memory();
+    let schedule = |n: usize| {
+        Schedule::new(format!("nightly-{n:04}"), "@daily", NewJob::new("a", Args::parse("{}").unwrap()))
+    };
+    for from in [0, 600] {
+        site.client.schedules().put((from..from + 600).map(schedule)).await.unwrap();
+    }
+    let store = site.client.store();
+    let filter = ScheduleFilter { name: Some("nightly-1100".into()), ..ScheduleFilter::default() };
+    let record = store.schedules(&filter).await.unwrap().remove(0);
+    let step = ScheduleStep { error: Some("no such zone".into()), ..ScheduleStep::of(&record) };
+    store.advance_schedules(&[step]).await.unwrap();
+    let mut found = Vec::new();
+    for _ in 0..4 {
+        let needs = site.get("/overview").await.is(200)["needs_a_look"].clone();
+        let wrong =
+            needs.as_array().unwrap().iter().filter(|need| need["schedule"] == "nightly-1100").count();
+        found.push(wrong);
+        tokio::time::advance(Duration::from_secs(11)).await;
+    }
+    assert_eq!(found, [0, 1, 1, 1], "each look reads the next thousand");
 }
