@@ -26,9 +26,13 @@ const INDEX: &str = "index.html";
 pub(crate) async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let path = parts.uri.path().trim_matches('/').to_owned();
-    if path == "api" || path.starts_with("api/") {
-        return Problem::not_found("there is no such call; GET /api/v1/openapi.json lists them")
-            .into_response();
+    let calls = match path.split('/').next() {
+        Some("api") => Some("GET /api/v1/openapi.json lists them"),
+        Some("work") => Some("docs/protocols/http.md lists those of workers"),
+        _ => None,
+    };
+    if let Some(calls) = calls {
+        return Problem::not_found(format!("there is no such call; {calls}")).into_response();
     }
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         let detail = "pages are read by GET; the API is at /api/v1";

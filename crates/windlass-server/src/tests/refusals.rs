@@ -120,4 +120,11 @@ async fn queries_and_paths_are_read_strictly() {
     site.ask(Role::Admin, "GET", "/jobs/7/args", Value::Null).await.refused(422, "invalid_option");
     site.ask(Role::Admin, "PUT", "/jobs", Value::Null).await.refused(405, "method_not_allowed");
     site.ask(Role::Admin, "POST", "/nothing", Value::Null).await.refused(404, "not_found");
+    // A program that works jobs, and misspells a call, is not answered by a page, nor told that pages are read.
+    for (method, path) in
+        [("POST", "/work/v1/workers/7.x/turns"), ("GET", "/work/v1/nothing"), ("POST", "/work/v2/workers")]
+    {
+        let answer = site.send_text(method, path, &[], "").await.refused(404, "not_found");
+        assert!(answer.text.contains("docs/protocols/http.md"), "{}", answer.text);
+    }
 }
