@@ -16,11 +16,12 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Value, json, value::RawValue};
+use std::collections::BTreeMap;
 use windlass::{
-    CancelReply, Conflict, DeleteReply, EditReply, EnqueuedUnique, Envelope, Error, ErrorKind, JobFilter,
-    JobId, JobRecord, JobState, NewJob, PageToken, RetryReply, TraceContext,
+    Args, CancelReply, Conflict, DeleteReply, EditReply, EnqueuedUnique, Envelope, Error, ErrorKind,
+    JobFilter, JobId, JobRecord, JobState, NewJob, PageToken, RetryReply, TraceContext,
 };
 use windlass_bridge::{EditSpec, JobSpec};
 
@@ -201,7 +202,11 @@ pub(crate) async fn delete(State(app): Shared, Id(id): Id) -> Answer {
 }
 
 pub(crate) async fn edit(State(app): Shared, Id(id): Id, body: Body) -> Answer {
-    let edit = body.read::<EditSpec<'_>>()?.edit()?;
+    let mut edit = body.read::<EditSpec<'_>>()?.edit()?;
+    // As in `POST /jobs` null is a value; what is to stay is left out.
+    if edit.args().is_none() && body.read::<BTreeMap<String, IgnoredAny>>()?.contains_key("args") {
+        edit = edit.with_args(Args::parse("null")?);
+    }
     reply(id, &app.client.edit(&[id], &edit).await?, EditReply::NotFound)
 }
 

@@ -38,6 +38,10 @@ async fn jobs_are_enqueued_listed_changed_and_removed() {
             .await
             .refused(422, "invalid_option");
         site.ask(Operator, "PATCH", &of(""), json!({})).await.refused(422, "invalid_option");
+        // A value, as when a job is enqueued.
+        let edit = json!({"args": null});
+        assert_eq!(site.ask(Operator, "PATCH", &of(""), edit).await.is(200)["reply"], "edited");
+        assert_eq!(site.get(&of("")).await.is(200)["args"], Value::Null);
         for (method, what, reply) in [
             ("POST", "/cancel", "cancelled"),
             ("POST", "/cancel", "finished"),
