@@ -1,6 +1,6 @@
 //! Who tried to change what: a line of the log each, and an entry in the store.
 
-use crate::auth::Identity;
+use crate::{auth::Identity, problem::Problem};
 use serde_json::Value;
 use std::{
     sync::{Mutex, PoisonError},
@@ -48,7 +48,21 @@ impl Audit {
         Self { client, read_only, refusals: Mutex::default() }
     }
 
+    /// Notes an attempt. What was done is done, so that it cannot be written is only warned of.
     pub(crate) async fn record(&self, attempt: Attempt<'_>) {
+        if let Some(entry) = self.entry(attempt) {
+            self.store(entry).await;
+        }
+    }
+
+    /// Notes that somebody is about to see what is hidden; who cannot be noted does not.
+    pub(crate) async fn record_or_refuse(&self, attempt: Attempt<'_>) -> Result<(), Problem> {
+        let Some(entry) = self.entry(attempt) else { return Ok(()) };
+        Ok(self.client.append_audit(&[entry]).await?)
+    }
+
+    /// The entry of an attempt, which is also a line of the log.
+    fn entry(&self, attempt: Attempt<'_>) -> Option<AuditEntry> {
         let Attempt { identity, action, target, outcome, request_id, note } = attempt;
         let Note { filter, reason, count } = note;
         let (actor, role) = (identity.actor(), identity.role().as_str());
@@ -60,16 +74,15 @@ impl Audit {
             "asked over HTTP"
         );
         if outcome != "done" && (self.read_only || !self.may_store_refusal()) {
-            return;
+            return None;
         }
         let mut entry = AuditEntry::new(actor, action, target).with_via(via).with_outcome(outcome);
         (entry.role, entry.request_id) = (Some(role.to_owned()), Some(request_id));
         (entry.reason, entry.count) = (reason, count);
         entry.filter = filter.and_then(|filter| Args::of(&filter).ok());
-        self.store(entry).await;
+        Some(entry)
     }
 
-    /// What was done is done, so that it cannot be written is only warned of.
     pub(crate) async fn store(&self, entry: AuditEntry) {
         if timeout(PATIENCE, self.client.append_audit_or_warn(&[entry])).await.is_err() {
             tracing::warn!(target: "windlass::audit", "the store took too long to write an entry of the audit log");

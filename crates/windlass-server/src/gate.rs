@@ -174,7 +174,10 @@ impl Gate {
         let outcome = extensions.get::<Problem>().map_or("done", |problem| problem.code);
         let note = extensions.get::<Note>().cloned().unwrap_or_default();
         let attempt = Attempt { identity: &identity, action: self.name, target, outcome, request_id, note };
-        self.app.audit.record(attempt).await;
+        match self.does {
+            Does::Reveal if outcome == "done" => self.app.audit.record_or_refuse(attempt).await?,
+            _ => self.app.audit.record(attempt).await,
+        }
         Ok(response)
     }
 

@@ -171,6 +171,8 @@ async fn serve_does_all_of_it_with_the_rights_that_the_guide_names() {
     looks.shows_everything();
     let looks = Served::start(&home, &url("serve_looks"), &[]);
     looks.lacks("POST", "/queues/mail/pause", &Value::Null, "operator");
+    // What is hidden is shown to nobody of whom that cannot be noted.
+    looks.lacks("GET", &path(1, "/args?reveal=1"), &Value::Null, "operator");
 
     let works = Served::start(&home, &url("serve_works"), &[]);
     let worker = works.does("POST", "/workers", &register)["worker"].as_str().unwrap().to_owned();
