@@ -1,6 +1,7 @@
 //! Secrets in args do not leave the process: values are hidden by the names of their keys, and by the kind of the job.
 
 mod secrets;
+mod unescaped;
 
 pub(crate) use secrets::Secrets;
 

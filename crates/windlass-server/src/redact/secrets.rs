@@ -1,12 +1,15 @@
-use super::hidden;
+use super::{hidden, unescaped::Unescaped};
 use serde_json::Value;
 use std::{
+    cmp::Reverse,
     collections::BTreeSet,
     ops::Bound::{Included, Unbounded},
 };
 
 /// Shorter texts are hidden where they stand, and not looked for elsewhere: they would be found everywhere.
 const SHORTEST: usize = 4;
+/// How often a text is read: as it stands, and what was quoted, and quoted again.
+const QUOTED: usize = 4;
 
 /// Values that were hidden, to hide them in texts too. All of them, however many: they are no more than one job has.
 #[derive(Default)]
@@ -17,12 +20,7 @@ impl Secrets {
         match value {
             Value::Array(items) => items.iter().for_each(|item| self.note(item)),
             Value::Object(fields) => fields.values().for_each(|value| self.note(value)),
-            Value::String(text) if text.len() >= SHORTEST => {
-                self.push(text);
-                // As it stands where a program quotes it: a quote or the end of a line in it is escaped.
-                let quoted = value.to_string();
-                self.push(&quoted[1..quoted.len() - 1]);
-            }
+            Value::String(text) => self.push(text),
             Value::Number(number) => self.push(&number.to_string()),
             _ => {}
         }
@@ -44,21 +42,35 @@ impl Secrets {
         }
     }
 
+    /// Also where a program quoted them: in what its escapes mean, and those in that.
     fn scrubbed(&self, text: &str) -> String {
-        let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
-        while let Some(next) = rest.chars().next() {
-            rest = match self.first_of(rest) {
-                Some(secret) => {
-                    shown.push_str(&hidden(secret.chars().count()));
-                    &rest[secret.len()..]
-                }
-                None => {
-                    shown.push(next);
-                    &rest[next.len_utf8()..]
-                }
-            };
+        let mut found = Vec::new();
+        let mut read = Some(Unescaped::of(text));
+        for _ in 0..QUOTED {
+            let Some(level) = read else { break };
+            self.find(&level, &mut found);
+            read = level.read();
         }
-        shown
+        found.sort_unstable_by_key(|(start, end, _)| (*start, Reverse(*end)));
+        let (mut shown, mut end) = (String::with_capacity(text.len()), 0);
+        for (start, its_end, characters) in found {
+            if start >= end {
+                shown.push_str(&text[end..start]);
+                shown.push_str(&hidden(characters));
+            }
+            end = its_end.max(end);
+        }
+        shown + &text[end..]
+    }
+
+    /// Where they stand, those within others too, and how many characters they have.
+    fn find(&self, read: &Unescaped, found: &mut Vec<(usize, usize, usize)>) {
+        for (at, _) in read.text.char_indices() {
+            if let Some(secret) = self.first_of(&read.text[at..]) {
+                let (start, end) = read.place(at, at + secret.len());
+                found.push((start, end, secret.chars().count()));
+            }
+        }
     }
 
     /// The longest of them that a text begins with.
@@ -95,19 +107,29 @@ mod tests {
     #[test]
     fn all_of_many_values_are_hidden_however_they_are_quoted() {
         let texts = (0..1_000).map(|n| format!("user-{n}@example.com"));
-        let texts: Vec<String> = texts.chain(["user-1".to_owned(), "a \"b\"\nc".to_owned()]).collect();
+        let texts: Vec<String> =
+            texts.chain(["user-1", "a \"b\"\nc", "pässwörd😀", "ab/cd+ef=="].map(str::to_owned)).collect();
         let mut secrets = Secrets::default();
         Redaction::default().hide("k", &mut json!({ "token": texts }), &mut secrets);
-        for text in &texts {
-            for error in
-                [format!("550 for {text}: ä"), format!("{text:?}"), json!({ "to": text }).to_string()]
-            {
+        for text in texts.iter().rev().step_by(25).chain(texts.iter().rev().take(4)) {
+            let quoted = json!({ "to": text }).to_string();
+            let twice = json!(quoted).to_string();
+            // As Python and PHP write JSON.
+            let ascii = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect::<String>();
+            let slashes = text.replace('/', "\\/");
+            let length = text.chars().count();
+            for error in [format!("550 for {text}: ä"), format!("{text:?}"), quoted, twice, ascii, slashes] {
                 let mut shown = json!(error);
                 secrets.scrub(&mut shown);
                 let shown = shown.as_str().unwrap();
-                assert!(!shown.contains(text.as_str()) && shown.contains(" characters hidden›"), "{shown}");
+                assert!(shown.contains(&format!("‹{length} characters hidden›")), "{error}: {shown}");
             }
         }
+        let mut meet = Secrets::default();
+        Redaction::default().hide("k", &mut json!({ "token": ["abcd", "cdef"] }), &mut meet);
+        let mut text = json!("abcdef g");
+        meet.scrub(&mut text);
+        assert_eq!(text, "‹4 characters hidden› g");
         let mut other = json!("user-1 is no user-10@example.co, ends in user");
         secrets.scrub(&mut other);
         assert_eq!(other, "‹6 characters hidden› is no ‹6 characters hidden›0@example.co, ends in user");
