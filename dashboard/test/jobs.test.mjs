@@ -63,9 +63,9 @@ test('pages lead on and back', async t => {
   await until(id, other => other !== first);
   await page.keyboard.press(']');
   await page.waitForURL('**after=100');
-  await page.getByRole('link', { name: /Newer/ }).click();
+  await page.getByRole('link', { name: /Back/ }).click();
   await page.waitForURL('**after=50');
-  await page.getByRole('link', { name: /Newer/ }).waitFor();
+  await page.getByRole('link', { name: /First page/ }).waitFor();
   await page.keyboard.press('[');
   await page.waitForURL('**/jobs?state=retryable');
   await until(id, other => other === first);

@@ -129,8 +129,23 @@ test('many schedules come page by page, and what is open stays in its page', asy
   await page.getByText('Next ticks').waitFor();
   assert.equal(await page.locator('td.s-name .name').count(), 20);
   assert.deepEqual(await findings(page), []);
+  await page.getByRole('link', { name: 'Back' }).click();
+  await page.getByText('nightly-050').waitFor();
   await page.getByRole('link', { name: 'First page' }).click();
   await page.getByText('nightly-000').waitFor();
+});
+
+test('a later page that is opened by its address leads to the first one by its key', async t => {
+  const { page } = await open(t, { mock });
+  const before = mock.store.schedules;
+  t.after(() => (mock.store.schedules = before));
+  mock.store.schedules = Array.from({ length: 60 }, (_, n) => ({ ...before[0], name: `nightly-${String(n).padStart(3, '0')}` }));
+  await page.goto(`${mock.url}workers`);
+  await page.goto(`${mock.url}schedules?after=nightly-049`);
+  await page.getByText('nightly-050').waitFor();
+  await page.keyboard.press('[');
+  await page.getByText('nightly-000').waitFor();
+  assert.equal(new URL(page.url()).search, '');
 });
 
 test('what is told of all queues is not told of the listed ones only', async t => {

@@ -89,7 +89,6 @@ export interface Look {
   what: 'no_worker' | 'paused' | 'discarded' | 'worker_died' | 'schedule_error' | 'old' | 'no_handler' | (string & {});
   queue?: string;
   schedule?: string;
-  worker?: string;
   count?: number;
   since?: Time;
 }

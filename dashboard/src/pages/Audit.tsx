@@ -3,10 +3,10 @@ import { useResource } from '../api/resource';
 import type { AuditEntry, Page } from '../api/schema';
 import { asText } from '../filter';
 import { plural } from '../format';
-import { row, useKeys } from '../keys';
-import { go, here, to } from '../router';
+import { row } from '../keys';
+import { here, to } from '../router';
 import { sees } from '../session';
-import { Icon } from '../parts/Icon';
+import { Pages } from '../parts/Pages';
 import { Panel } from '../parts/Panel';
 import { Failed, Loading, Nothing, Stale } from '../parts/States';
 import { Moment } from '../parts/Time';
@@ -41,8 +41,6 @@ function Row({ entry, at }: { entry: AuditEntry; at: boolean }) {
 export function Audit() {
   const before = here.value.query.get('before');
   const { data, problem, reload } = useResource<Page<AuditEntry>>(sees('admin') ? query('audit', { before, limit: PAGE }) : null);
-  const older = data?.next !== null && data?.next !== undefined ? to(['audit'], { before: data.next }) : undefined;
-  useKeys({ ']': older ? () => go(older) : undefined, '[': before ? () => history.back() : undefined });
   if (!sees('admin')) return <Nothing title="The audit log is for admins">Your role does not see it.</Nothing>;
   if (!data) return problem ? <Failed what="The audit log cannot be read" problem={problem} again={reload} /> : <Loading what="the audit log" />;
   return (
@@ -56,10 +54,7 @@ export function Audit() {
             <tbody>{data.items.map((entry, i) => <Row key={entry.id} entry={entry} at={row.value === i} />)}</tbody>
           </table></div>
         ) : <Nothing title={before ? 'Nothing follows' : 'Nobody has changed anything yet'} />}
-        {(before || older) && <div class="table-foot"><span class="tools">
-          {before && <a class="btn" href={to(['audit'])}><Icon name="left" />Newest</a>}
-          {older && <a class="btn" href={older}>Older <kbd aria-hidden="true">]</kbd><Icon name="right" /></a>}
-        </span></div>}
+        <Pages at={to(['audit'], { before })} first={to(['audit'])} next={data.next ? to(['audit'], { before: data.next }) : undefined} more="Older" />
       </Panel>
     </>
   );

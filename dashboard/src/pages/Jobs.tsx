@@ -7,36 +7,17 @@ import { ended, offers, type Asked } from '../bulk';
 import { forBulk, fromQuery, isEmpty, STATES, type Filter } from '../filter';
 import { row, useKeys } from '../keys';
 import { may } from '../session';
-import { go, here, to } from '../router';
+import { here, to } from '../router';
 import { BulkBar, BulkDialog } from '../parts/Bulk';
 import { EditMany } from '../parts/EditMany';
 import { FilterBar, StateTabs, toJobs } from '../parts/Filter';
-import { Icon } from '../parts/Icon';
 import { JobTable } from '../parts/JobTable';
+import { Pages } from '../parts/Pages';
 import { Failed, Loading, Nothing, Stale } from '../parts/States';
 
 const PAGE = 50;
 const EVERY_MS = 5_000;
 const ORDER: Partial<Record<JobState, string>> = { running: 'longest held first', available: 'newest first', retryable: 'next due first', scheduled: 'next due first', completed: 'last claimed first', cancelled: 'last ended first', discarded: 'last ended first' };
-
-/** The page before each page that this tab has seen; cursors only lead forward. */
-const before = new Map<string, string | null>();
-
-function Foot({ page, filter, after }: { page: JobPage; filter: Filter; after: string | null }) {
-  const older = page.next === null ? undefined : toJobs(filter, page.next);
-  const newer = after === null ? undefined : toJobs(filter, before.get(after) ?? null);
-  if (page.next !== null && !before.has(page.next)) before.set(page.next, after);
-  useKeys({ ']': older ? () => go(older) : undefined, '[': newer ? () => go(newer) : undefined });
-  return (
-    <div class="table-foot">
-      <span class="wide-only">{PAGE} a page, {(filter.state && ORDER[filter.state]) ?? 'state by state'}</span>
-      <span class="tools">
-        {newer && <a class="btn" href={newer}><Icon name="left" />{before.has(after ?? '') ? 'Newer' : 'First page'} <kbd aria-hidden="true">[</kbd></a>}
-        {older && <a class="btn" href={older}>{page.complete ? 'Older' : 'Look further'} <kbd aria-hidden="true">]</kbd><Icon name="right" /></a>}
-      </span>
-    </div>
-  );
-}
 
 function Empty({ page, filter, after }: { page: JobPage; filter: Filter; after: string | null }) {
   if (page.next !== null) {
@@ -98,7 +79,11 @@ export function Jobs() {
           <>
             {data.items.length ? <JobTable jobs={data.items} state={filter.state} selected={actions.length ? shown : undefined} select={choose} /> : <Empty page={data} filter={filter} after={after} />}
             {data.items.length > 0 && !data.complete && data.next !== null && <p class="stale"><span class="dot warn" /><span>Not all jobs were looked at: a part, up to the bound of one look. There may be more behind these.</span></p>}
-            {(data.items.length > 0 || after !== null) && <Foot page={data} filter={filter} after={after} />}
+            {(data.items.length > 0 || after !== null) && (
+              <Pages at={toJobs(filter, after)} first={toJobs(filter)} next={data.next === null ? undefined : toJobs(filter, data.next)} more={data.complete ? 'Older' : 'Look further'}>
+                <span class="wide-only">{PAGE} a page, {(filter.state && ORDER[filter.state]) ?? 'state by state'}</span>
+              </Pages>
+            )}
           </>
         )}
       </section>

@@ -15,6 +15,7 @@ const EVERY_MS = 10_000;
 
 /** Where there are more queues than the overview has: those with something in their name, page by page. */
 function Found({ overview, flow, search, after }: { overview: Overview; flow: ReturnType<typeof flowOf>; search: string; after: string | null }) {
+  const at = (after: string | number | null): string => to(['queues'], { search, after, by: 'name' });
   const { data, problem, reload } = useResource<Page<QueueStats>>(query('queues', { search, after, limit: PAGE }), EVERY_MS);
   if (!data) return problem ? <Failed what="The queues cannot be read" problem={problem} again={reload} /> : <Loading what="the queues" />;
   return (
@@ -22,7 +23,7 @@ function Found({ overview, flow, search, after }: { overview: Overview; flow: Re
       {problem && <Stale problem={problem} />}
       {data.items.length ? <QueueTable queues={data.items} workers={overview.workers} flow={flow} />
         : <Nothing title={after === null ? 'No queue has this in its name' : 'Nothing follows'} />}
-      <Pages after={after} first={to(['queues'], { search, by: 'name' })} next={data.next ? to(['queues'], { search, after: data.next, by: 'name' }) : undefined} />
+      <Pages at={at(after)} first={at(null)} next={data.next ? at(data.next) : undefined} />
     </>
   );
 }

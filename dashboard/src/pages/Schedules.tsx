@@ -145,7 +145,7 @@ export function Schedules() {
           </table>
         ) : after === null ? <Nothing title="No schedule yet">Declare one in your program, in a file with <code>windlass schedules apply</code>, or with <code>windlass schedules set</code>.</Nothing>
           : <Nothing title="Nothing follows" />}
-        <Pages after={after} first={to(['schedules'])} next={data.next ? to(['schedules'], { after: data.next }) : undefined} />
+        <Pages at={to(['schedules'], { after })} first={to(['schedules'])} next={data.next ? to(['schedules'], { after: data.next }) : undefined} />
       </Panel>
       {chosen && <Detail key={chosen} name={chosen} reload={reload} />}
     </>

@@ -17,7 +17,7 @@ interface Note {
 const jobs = (n: number | undefined, verb = 'wait'): string => (n === undefined ? 'Jobs wait' : `${plural(n, 'job')} ${n === 1 ? `${verb}s` : verb}`);
 
 function note(item: Item): Note {
-  const { what, schedule = '?', worker = '?', count, since } = item;
+  const { what, schedule = '?', count, since } = item;
   const queue = item.queue ?? '?';
   const long = since ? ` for ${span(now.value - Date.parse(since))}` : '';
   switch (what) {
@@ -28,15 +28,13 @@ function note(item: Item): Note {
     case 'discarded':
       return { dot: 'bad', title: `${plural(count ?? 0, 'job')} discarded${item.queue ? ` in ${queue}` : ''}`, text: 'Given up after their last attempt. They can be tried again.', href: to(['jobs'], { state: 'discarded', queue: item.queue }) };
     case 'worker_died':
-      return { dot: 'warn', title: item.worker ? `Worker ${worker} died` : `A worker died${item.queue ? `, with jobs of ${queue}` : ''}`, text: count === undefined ? 'Its jobs are available again; no attempt was used up.' : `${plural(count, 'job')} available again; no attempt was used up.`, href: to(['workers']) };
+      return { dot: 'warn', title: `A worker died${item.queue ? `, with jobs of ${queue}` : ''}`, text: `${plural(count ?? 0, 'job')} available again; no attempt was used up.`, href: to(['workers']) };
     case 'schedule_error':
       return { dot: 'bad', title: `Schedule ${schedule} never fires`, text: 'Something is wrong with its definition.', href: to(['schedules'], { name: schedule }) };
     case 'old':
       return { dot: 'warn', title: `Jobs of ${queue} wait${long || ' long'}`, text: `${jobs(count)} to be claimed.`, href: toQueue(queue) };
-    case 'no_handler':
-      return { dot: 'bad', title: `No worker of ${queue} knows the kind of ${plural(count ?? 0, 'job')}`, text: `The first waits${long || ' long'}. Start a worker that has a handler for them.`, href: to(['jobs'], { state: 'available', queue }) };
     default:
-      return { dot: 'warn', title: what.replaceAll('_', ' '), text: [item.queue, item.schedule, item.worker, count !== undefined && plural(count, 'job')].filter(Boolean).join(', '), href: item.queue ? toQueue(item.queue) : to(['jobs']) };
+      return { dot: 'bad', title: `No worker of ${queue} knows the kind of ${plural(count ?? 0, 'job')}`, text: `The first waits${long || ' long'}. Start a worker that has a handler for them.`, href: to(['jobs'], { state: 'available', queue }) };
   }
 }
 
@@ -47,7 +45,7 @@ export function Look({ items }: { items: readonly Item[] }) {
         <ul class="notes">
           {items.map(item => {
             const { dot, title, text, href } = note(item);
-            return <li key={`${item.what} ${item.queue} ${item.schedule} ${item.worker}`}><span class={`dot ${dot}`} /><a class="strong" href={href}>{title}</a><span class="when">{item.since && <Ago at={item.since} word="" />}</span><p>{text}</p></li>;
+            return <li key={`${item.what} ${item.queue} ${item.schedule}`}><span class={`dot ${dot}`} /><a class="strong" href={href}>{title}</a><span class="when">{item.since && <Ago at={item.since} word="" />}</span><p>{text}</p></li>;
           })}
         </ul>
       ) : <p class="state calm"><span class="dot ok" />Nothing does. Every queue has a worker, nothing waits long.</p>}

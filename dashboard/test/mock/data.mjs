@@ -207,7 +207,7 @@ export function sample(now = Date.now()) {
     queues, keys: keys(), jobs: jobs(now), schedules: SCHEDULES.map(row => schedule(now, row)), audit: audit(now), bulks: new Map(),
     workers: WORKERS.map(([id, name, of, seen, up]) => ({ id, name, queues: of, started_at: iso(now - up), heartbeat_at: iso(now - seen), live: id !== 10, draining: false, ...PROGRAMS[id] ?? PROGRAMS[1] })),
     needs: [
-      { what: 'discarded', queue: 'webhooks', count: 74, since: iso(now - 3 * MINUTE) }, { what: 'worker_died', worker: 'media-2', count: 31, since: iso(now - 17 * MINUTE) }, { what: 'schedule_error', schedule: 'broken' },
+      { what: 'discarded', queue: 'webhooks', count: 74, since: iso(now - 3 * MINUTE) }, { what: 'worker_died', queue: 'media', count: 31, since: iso(now - 17 * MINUTE) }, { what: 'schedule_error', schedule: 'broken' },
       { what: 'old', queue: 'media', count: 1830, since: iso(now - 580_000) }, { what: 'paused', queue: 'reports', count: 640, since: iso(now - 112 * MINUTE) },
       { what: 'no_handler', queue: 'billing', count: 12, since: iso(now - 14 * MINUTE) },
     ],
