@@ -135,6 +135,25 @@ test('many jobs ask for their number, and their progress is shown on every page'
   await page.getByRole('region', { name: 'Bulk changes' }).waitFor({ state: 'detached' });
 });
 
+test('a count that takes long is told as it goes on, and ends with its question', async t => {
+  const { page, mock } = await open(t, { path: 'jobs?state=retryable&queue=webhooks' });
+  mock.counting = 150;
+  const count = async () => {
+    await rows(page).nth(0).getByRole('checkbox').check();
+    await page.getByRole('button', { name: 'Select all that match' }).click();
+    await page.getByRole('button', { name: /Cancel…/ }).click();
+    await page.getByRole('dialog').getByText('150 so far').waitFor();
+  };
+  await count();
+  await page.getByRole('dialog').getByRole('button', { name: 'Back' }).click();
+  await until(() => asked(mock, 'DELETE', 'bulk/b_1').length, n => n === 1);
+  await page.getByRole('button', { name: 'Select none' }).click();
+  await count();
+  Object.assign(mock.store.bulks.get('b_2'), { state: 'previewed', count: 320, exact: true });
+  await page.getByRole('dialog').getByText('Type 320 to confirm').waitFor();
+  assert.equal(asked(mock, 'DELETE', 'bulk/b_2').length, 0);
+});
+
 test('a run can be stopped, and is still there after a reload', async t => {
   const { page, mock } = await open(t, { path: 'jobs?state=discarded' });
   mock.still = true;

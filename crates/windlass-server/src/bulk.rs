@@ -1,5 +1,7 @@
 //! What is done to many jobs: first previewed, then confirmed, then done in the background.
 
+mod count;
+mod counted;
 mod kept;
 mod work;
 
@@ -13,15 +15,18 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use windlass::{Client, JobEdit, JobFilter, JobId};
+use windlass::{Client, Error, ErrorKind, JobEdit, JobFilter, JobId};
 
 /// The most jobs that one touches.
 pub(crate) const MOST_JOBS: u64 = 100_000;
-/// How long a preview can be confirmed.
+/// How long a preview can be confirmed, and how long its count may take.
 const LIFE: Duration = Duration::from_secs(600);
-/// How many run at once.
+/// How many run at once, and how many are counted.
 const AT_ONCE: usize = 4;
+/// How long a preview waits for its count; what takes longer goes on behind it.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +56,7 @@ pub(crate) enum Which {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
+    Counting,
     Previewed,
     Running,
     Done,
@@ -68,7 +74,7 @@ pub(crate) struct Shown {
     /// What is changed, where they are edited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) edit: Option<Value>,
-    /// How many jobs it touches; the first so many, where more match.
+    /// How many jobs it touches; the first so many, where more match. While they are counted those that were found so far.
     pub(crate) count: u64,
     pub(crate) exact: bool,
     pub(crate) expires_at: Timestamp,
@@ -108,50 +114,63 @@ pub(crate) struct Bulk {
     client: Client,
     audit: Arc<Audit>,
     stop: CancellationToken,
-    kept: Mutex<Kept>,
+    kept: Arc<Mutex<Kept>>,
 }
 
 impl Bulk {
     pub(crate) fn new(client: Client, audit: Arc<Audit>, stop: CancellationToken) -> Self {
-        Self { client, audit, stop, kept: Mutex::default() }
+        Self { client, audit, stop, kept: Arc::default() }
     }
 
-    /// Counts what would be touched, remembers which jobs these are, and changes nothing.
+    /// Counts what would be touched, remembers which jobs these are, and changes nothing. A count that takes long goes on behind the answer.
     pub(crate) async fn preview(&self, preview: Preview) -> Result<Shown, Problem> {
         let Preview { action, change, which, filter, per_second, actor } = preview;
-        let state = match &which {
-            Which::Filter(filter) => filter.state,
-            Which::Ids(_) => None,
-        };
-        let (ids, exact) = work::counted(&self.client, action, &change.edit, which).await?;
-        let id = format!("b_{:016x}", fastrand::u64(..));
         let shown = Shown {
-            id,
+            id: format!("b_{:016x}", fastrand::u64(..)),
             action,
             filter,
             edit: change.said,
-            count: ids.len() as u64,
-            exact,
+            count: 0,
+            exact: false,
             expires_at: Timestamp::now() + LIFE,
             actor,
             done: 0,
             asked: 0,
             left: 0,
-            state: State::Previewed,
+            state: State::Counting,
             error: None,
         };
-        let stop = self.stop.child_token();
-        let batch = Batch::new(shown.clone(), ids, state, change.edit, per_second, stop);
-        self.lock().add(Arc::new(batch));
+        let batch = Arc::new(Batch::new(shown, change.edit, per_second, self.stop.child_token()));
+        {
+            let mut kept = self.lock();
+            if kept.count(State::Counting) >= AT_ONCE {
+                return Err(too_many("are counted"));
+            }
+            kept.add(Arc::clone(&batch));
+        }
+        let (client, kept, of_task) = (self.client.clone(), Arc::clone(&self.kept), Arc::clone(&batch));
+        let task = tokio::spawn(async move {
+            let counted = Arc::clone(&of_task);
+            let counted = tokio::spawn(async move { count::within(LIFE, &client, &counted, which).await });
+            let counted = counted.await.unwrap_or_else(|_| Err(defect()));
+            lock(&kept).counted(&of_task, counted)
+        });
+        if let Ok(Ok(counted)) = timeout(PATIENCE, task).await {
+            counted?;
+        }
+        let shown = batch.shown().clone();
         Ok(shown)
     }
 
     /// Does what was previewed, in the background, as whoever confirms it.
     pub(crate) fn confirm(&self, id: &str, count: u64, actor: &str) -> Result<Shown, Problem> {
         let kept = self.lock();
-        let (batch, running) = (kept.find(id).ok_or_else(|| unknown(id))?, kept.running());
+        let (batch, running) = (kept.find(id).ok_or_else(|| unknown(id))?, kept.count(State::Running));
         let mut shown = batch.shown();
         let conflict = |detail| Err(Problem::new(StatusCode::CONFLICT, "conflict", detail));
+        if shown.state == State::Counting {
+            return conflict(format!("the jobs of {id} are still counted; ask for it until it is previewed"));
+        }
         if shown.state != State::Previewed {
             return conflict(format!("{id} was confirmed or stopped before"));
         }
@@ -162,17 +181,16 @@ impl Bulk {
             return conflict(format!("{id} touches {} jobs, not {count}; confirm that number", shown.count));
         }
         if running >= AT_ONCE {
-            let detail = format!("{AT_ONCE} bulk actions run; wait for one to end");
-            return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many", detail).retry_after(5));
+            return Err(too_many("run"));
         }
         shown.state = State::Running;
         actor.clone_into(&mut shown.actor);
-        let (answer, ids) = (shown.clone(), batch.take_ids());
+        let (answer, counted) = (shown.clone(), batch.take());
         drop(shown);
         let (client, audit) = (self.client.clone(), Arc::clone(&self.audit));
         tokio::spawn(async move {
             let of_task = Arc::clone(&batch);
-            let task = tokio::spawn(async move { work::run(&client, &audit, &of_task, ids).await });
+            let task = tokio::spawn(async move { work::run(&client, &audit, &of_task, counted).await });
             if task.await.is_err() {
                 let mut shown = batch.shown();
                 shown.state = State::Failed;
@@ -189,14 +207,7 @@ impl Bulk {
 
     /// Stops one, or forgets its preview. What was done stays done.
     pub(crate) fn stop(&self, id: &str) -> Result<Shown, Problem> {
-        let batch = self.find(id)?;
-        batch.stop.cancel();
-        let mut shown = batch.shown();
-        if shown.state == State::Previewed {
-            shown.state = State::Stopped;
-            batch.take_ids();
-        }
-        Ok(shown.clone())
+        Ok(self.find(id)?.end())
     }
 
     fn find(&self, id: &str) -> Result<Arc<Batch>, Problem> {
@@ -204,8 +215,24 @@ impl Bulk {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
+}
+
+fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn defect() -> Error {
+    Error::new(
+        ErrorKind::Internal,
+        "a bulk action ended by a defect in Windlass, please report it; the log has more",
+    )
+}
+
+fn too_many(what: &str) -> Problem {
+    let detail = format!("{AT_ONCE} bulk actions {what}; wait for one to end");
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many", detail).retry_after(5)
 }
 
 fn unknown(id: &str) -> Problem {

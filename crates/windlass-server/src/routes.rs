@@ -304,7 +304,7 @@ fn of_bulk() -> Vec<Route> {
             .takes("BulkCreate")
             .status(201)
             .gives("Bulk")
-            .about("Counts what would be touched; changes nothing"),
+            .about("Counts what would be touched; changes nothing. A count that takes more than ten seconds goes on behind the answer, whose state is `counting` then"),
         get("/bulk/{id}", "bulk.show", bulk::show).gives("Bulk").about("How far it is"),
         post("/bulk/{id}/confirm", "bulk.confirm", bulk::confirm)
             .takes("BulkConfirm")

@@ -232,9 +232,7 @@ export interface BulkFilter {
   args?: unknown;
 }
 
-export interface BulkPreview {
-  id: string;
-  count: number;
+export interface BulkPreview extends Bulk {
   exact: boolean;
   expires_at: Time;
 }
@@ -247,7 +245,7 @@ export interface Bulk {
   done: number;
   asked: number;
   left: number;
-  state: 'previewed' | 'running' | 'done' | 'stopped' | 'failed';
+  state: 'counting' | 'previewed' | 'running' | 'done' | 'stopped' | 'failed';
   error?: string | null;
 }
 

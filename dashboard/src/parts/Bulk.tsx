@@ -1,7 +1,7 @@
 // Many jobs at once: the bar of what is selected, and the question before anything is changed.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { asProblem, call, path, type Problem } from '../api/client';
+import { asProblem, call, get, path, problemOf, type Problem } from '../api/client';
 import type { BulkAction, BulkPreview } from '../api/schema';
 import { asText } from '../filter';
 import { count, plural } from '../format';
@@ -51,8 +51,12 @@ const MEANS: Record<BulkAction, string> = {
   delete: 'They are gone for good, with the errors of their attempts. Jobs that run or completed are left alone.',
 };
 
+/** How often it is looked how far a count is that takes long. */
+const AGAIN_MS = 1_000;
+
 export function BulkDialog({ asked: { action, target, edit }, close, started }: { asked: Asked; close(): void; started(): void }) {
   const [preview, setPreview] = useState<BulkPreview>();
+  const [found, setFound] = useState(0);
   const [at, setAt] = useState('');
   const [problem, setProblem] = useState<Problem>();
   const [pace, setPace] = useState<number>();
@@ -62,18 +66,37 @@ export function BulkDialog({ asked: { action, target, edit }, close, started }: 
   const { verb } = VERBS[action];
 
   useEffect(() => {
-    const abort = new AbortController();
+    let gone = false, counting: string | undefined, timer: ReturnType<typeof setTimeout> | undefined;
     setPreview(undefined);
+    setFound(0);
     setTyped('');
-    call<BulkPreview>('POST', 'bulk', { action, edit, ...target, ...(pace && { per_second: pace }) }, abort.signal).then(
-      answer => {
+    const wrong = (problem: Problem): void => {
+      if (!gone) setProblem(problem);
+    };
+    const failed = (error: unknown): void => wrong(asProblem(error));
+    // Nobody waits for it any more.
+    const end = (): void => {
+      if (counting) call('DELETE', counting).catch(() => {});
+    };
+    const show = (answer: BulkPreview): void => {
+      const at = path('bulk', answer.id);
+      counting = answer.state === 'counting' ? at : undefined;
+      if (gone) return end();
+      setFound(answer.count);
+      if (counting) timer = setTimeout(() => void get<BulkPreview>(at).then(show, failed), AGAIN_MS);
+      else if (answer.error) wrong(problemOf({ title: 'Not counted', detail: answer.error }));
+      else {
         setPreview(answer);
         setProblem(undefined);
         setAt(new Date().toISOString());
-      },
-      (error: unknown) => !abort.signal.aborted && setProblem(asProblem(error)),
-    );
-    return () => abort.abort();
+      }
+    };
+    call<BulkPreview>('POST', 'bulk', { action, edit, ...target, ...(pace && { per_second: pace }) }).then(show, failed);
+    return () => {
+      gone = true;
+      clearTimeout(timer);
+      end();
+    };
   }, [action, target, edit, pace, again]);
 
   // What is to be typed is where the keyboard is, as soon as it is asked for.
@@ -99,7 +122,7 @@ export function BulkDialog({ asked: { action, target, edit }, close, started }: 
     <Dialog title={title} close={close} submit={() => void confirm()} note={`Written to the audit log as ${session.value?.actor ?? 'you'}`}
       tools={<><button class="btn" type="button" onClick={close}>Back</button><button class="btn primary" type="submit" disabled={!ready}>{preview ? `${verb} ${count(preview.count)}` : verb}</button></>}>
       {problem && <Failed what="Nothing was changed" problem={problem} again={() => { setProblem(undefined); setAgain(again + 1); }} />}
-      {!preview && !problem && <Loading what="how many there are" />}
+      {!preview && !problem && <Loading what={`how many there are${found ? `, ${count(found)} so far` : ''}`} />}
       {preview && <>
         <p>{'filter' in target ? <>All that match <code>{asText(target.filter)}</code></> : plural(target.ids.length, 'job', 'jobs')}{at && <>, counted at <Moment at={at} /></>}. {preview.exact ? 'No more than these many are touched.' : `More match than one change may touch: these are the first ${count(preview.count)}.`}</p>
         {preview.count === 0 ? <p class="strong">No job matches any more.</p> : <p>{MEANS[action]}</p>}

@@ -82,8 +82,10 @@ function preview(mock, _, { action, edit: changes, filter, ids }) {
   if (!ids && !Object.values(filter ?? {}).some(Boolean)) refuse(422, 'invalid_option', 'Unprocessable', 'the filter is empty; name a state, a queue, a kind or a tag');
   const chosen = ids ?? [...mock.store.jobs.values()].filter(matches(filter)).map(job => job.id);
   const id = `b_${mock.store.bulks.size + 1}`;
-  mock.store.bulks.set(id, { id, action, changes, filter: filter ?? null, count: chosen.length, done: 0, asked: 0, left: 0, state: 'previewed', chosen });
-  return [201, { id, count: chosen.length, exact: true, expires_at: iso(Date.now() + 600_000) }];
+  const bulk = { id, action, changes, filter: filter ?? null, count: chosen.length, exact: true, expires_at: iso(Date.now() + 600_000), done: 0, asked: 0, left: 0, state: 'previewed', chosen };
+  if (mock.counting) Object.assign(bulk, { state: 'counting', count: mock.counting, exact: false });
+  mock.store.bulks.set(id, bulk);
+  return [201, bare(bulk)];
 }
 
 function confirm(mock, [id], { count }) {

@@ -1,8 +1,9 @@
-use super::{Shown, State};
+use super::{LIFE, Shown, State, counted::Counted};
+use crate::problem::Problem;
 use jiff::Timestamp;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
-use windlass::{JobEdit, JobId, JobState};
+use windlass::JobEdit;
 
 /// How many are remembered; the oldest that is over goes first, then the oldest preview.
 const MOST: usize = 100;
@@ -12,25 +13,16 @@ const MOST_IDS: usize = 1_000_000;
 /// One that is previewed, runs or is over.
 pub(super) struct Batch {
     shown: Mutex<Shown>,
-    /// The jobs that were counted, until it begins: those that come later are not touched.
-    ids: Mutex<Vec<JobId>>,
-    /// The state in which all of them were.
-    pub(super) state: Option<JobState>,
+    /// Until it begins.
+    counted: Mutex<Counted>,
     pub(super) edit: JobEdit,
     pub(super) per_second: Option<f64>,
     pub(super) stop: CancellationToken,
 }
 
 impl Batch {
-    pub(super) fn new(
-        shown: Shown,
-        ids: Vec<JobId>,
-        state: Option<JobState>,
-        edit: JobEdit,
-        per_second: Option<f64>,
-        stop: CancellationToken,
-    ) -> Self {
-        Self { shown: Mutex::new(shown), ids: Mutex::new(ids), state, edit, per_second, stop }
+    pub(super) fn new(shown: Shown, edit: JobEdit, per_second: Option<f64>, stop: CancellationToken) -> Self {
+        Self { shown: Mutex::new(shown), counted: Mutex::default(), edit, per_second, stop }
     }
 
     pub(super) fn shown(&self) -> MutexGuard<'_, Shown> {
@@ -38,12 +30,23 @@ impl Batch {
     }
 
     /// The jobs that were counted; from then on it holds none.
-    pub(super) fn take_ids(&self) -> Vec<JobId> {
-        std::mem::take(&mut self.ids.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn take(&self) -> Counted {
+        std::mem::take(&mut self.counted.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// It goes no further. What was done stays done.
+    pub(super) fn end(&self) -> Shown {
+        self.stop.cancel();
+        let mut shown = self.shown();
+        if matches!(shown.state, State::Counting | State::Previewed) {
+            shown.state = State::Stopped;
+            drop(self.take());
+        }
+        shown.clone()
     }
 
     fn held(&self) -> usize {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner).ids.len()
     }
 
     fn is(&self, state: State) -> bool {
@@ -51,7 +54,7 @@ impl Batch {
     }
 
     fn is_over(&self) -> bool {
-        !self.is(State::Running) && !self.is(State::Previewed)
+        matches!(self.shown().state, State::Done | State::Stopped | State::Failed)
     }
 
     fn has_expired(&self) -> bool {
@@ -67,20 +70,46 @@ pub(super) struct Kept(Vec<Arc<Batch>>);
 impl Kept {
     pub(super) fn add(&mut self, batch: Arc<Batch>) {
         self.0.retain(|batch| !batch.has_expired());
-        // No more than a few run at once, so there is one of the others.
+        // No more than a few run or are counted at once, so there is one of the others.
         if self.0.len() >= MOST && !self.forget(Batch::is_over) {
             self.forget(|batch| batch.is(State::Previewed));
         }
-        while self.held() + batch.held() > MOST_IDS && self.forget(|batch| batch.held() > 0) {}
         self.0.push(batch);
+    }
+
+    /// It is known which jobs one is for, or why not.
+    pub(super) fn counted(
+        &mut self,
+        batch: &Batch,
+        counted: windlass::Result<(Counted, bool)>,
+    ) -> Result<(), Problem> {
+        let (counted, exact) = match counted {
+            Ok(counted) => counted,
+            Err(error) => {
+                let problem = Problem::from(error);
+                let mut shown = batch.shown();
+                (shown.state, shown.error) = (State::Failed, Some(problem.clone().detail()));
+                return Err(problem);
+            }
+        };
+        while self.held() + counted.ids.len() > MOST_IDS && self.forget(|batch| batch.held() > 0) {}
+        let mut shown = batch.shown();
+        if batch.stop.is_cancelled() {
+            shown.state = State::Stopped;
+        } else {
+            (shown.state, shown.exact, shown.count) = (State::Previewed, exact, counted.ids.len() as u64);
+            shown.expires_at = Timestamp::now() + LIFE;
+            *batch.counted.lock().unwrap_or_else(PoisonError::into_inner) = counted;
+        }
+        Ok(())
     }
 
     pub(super) fn find(&self, id: &str) -> Option<Arc<Batch>> {
         self.0.iter().find(|batch| batch.shown().id == id).cloned()
     }
 
-    pub(super) fn running(&self) -> usize {
-        self.0.iter().filter(|batch| batch.is(State::Running)).count()
+    pub(super) fn count(&self, state: State) -> usize {
+        self.0.iter().filter(|batch| batch.is(state)).count()
     }
 
     fn held(&self) -> usize {
@@ -98,39 +127,43 @@ impl Kept {
 mod tests {
     use super::{super::Action, *};
     use std::time::Duration;
+    use windlass::JobId;
 
-    fn preview(id: &str, ids: usize) -> Arc<Batch> {
+    /// One that was counted.
+    fn preview(kept: &mut Kept, id: &str, ids: usize) -> Arc<Batch> {
         let shown = Shown {
             id: id.to_owned(),
             action: Action::Cancel,
             filter: serde_json::Value::Null,
             edit: None,
-            count: ids as u64,
-            exact: true,
+            count: 0,
+            exact: false,
             expires_at: Timestamp::now() + Duration::from_secs(600),
             actor: "anna".to_owned(),
             done: 0,
             asked: 0,
             left: 0,
-            state: State::Previewed,
+            state: State::Counting,
             error: None,
         };
-        let ids = vec![JobId(1); ids];
-        Arc::new(Batch::new(shown, ids, None, JobEdit::new(), None, CancellationToken::new()))
+        let counted = Counted::of(vec![JobId(1); ids]);
+        let batch = Arc::new(Batch::new(shown, JobEdit::new(), None, CancellationToken::new()));
+        kept.add(Arc::clone(&batch));
+        kept.counted(&batch, Ok((counted, true))).unwrap();
+        batch
     }
 
     #[test]
     fn previews_of_many_jobs_push_the_oldest_out() {
         let mut kept = Kept::default();
-        let runs = preview("runs", MOST_IDS / 2);
-        kept.add(Arc::clone(&runs));
+        let runs = preview(&mut kept, "runs", MOST_IDS / 2);
         runs.shown().state = State::Running;
-        runs.take_ids();
-        kept.add(preview("small", 1));
-        kept.add(preview("first", MOST_IDS / 2 - 1));
-        kept.add(preview("second", MOST_IDS / 2));
+        runs.take();
+        preview(&mut kept, "small", 1);
+        preview(&mut kept, "first", MOST_IDS / 2 - 1);
+        preview(&mut kept, "second", MOST_IDS / 2);
         assert!(["runs", "small", "first", "second"].iter().all(|id| kept.find(id).is_some()));
-        kept.add(preview("third", MOST_IDS / 2));
+        preview(&mut kept, "third", MOST_IDS / 2);
         let left = ["runs", "small", "first", "second", "third"].map(|id| kept.find(id).is_some());
         assert_eq!((left, kept.held()), ([true, false, false, true, true], MOST_IDS));
     }

@@ -1,47 +1,24 @@
-use super::{Action, Batch, MOST_JOBS, Shown, State, Which};
-use crate::{audit::Audit, problem::Problem, side_by_side::side_by_side};
-use std::collections::HashSet;
-use windlass::{Args, AuditEntry, Client, JobEdit, JobId, JobState, Result, Selection, Touched};
-
-/// The jobs that would be touched, and whether these are all.
-pub(super) async fn counted(
-    client: &Client,
-    action: Action,
-    edit: &JobEdit,
-    which: Which,
-) -> Result<(Vec<JobId>, bool)> {
-    let filter = match which {
-        Which::Ids(ids) => return Ok((ids, true)),
-        Which::Filter(filter) => filter,
-    };
-    let (mut ids, mut met) = (Vec::new(), HashSet::new());
-    // One that moves on while they are counted may be met twice.
-    let found = |some: &[JobId]| ids.extend(some.iter().filter(|id| met.insert(**id)));
-    // One more than may be touched tells whether there are more.
-    let selection = client.select(filter).dry_run(true).at_most(MOST_JOBS + 1).found(found);
-    let selected = act(selection, action, edit).await?.selected;
-    ids.truncate(MOST_JOBS as usize);
-    ids.shrink_to_fit();
-    Ok((ids, selected <= MOST_JOBS))
-}
+use super::{Action, Batch, Shown, State, counted::Counted};
+use crate::{audit::Audit, problem::Problem};
+use windlass::{Args, AuditEntry, Client, JobEdit, Result, Selection, Touched};
 
 /// Does it to the jobs that were counted, until it is done, stopped, or fails; and notes how many jobs it touched.
-pub(super) async fn run(client: &Client, audit: &Audit, batch: &Batch, ids: Vec<JobId>) {
-    let ended = touch(client, batch, ids).await;
+pub(super) async fn run(client: &Client, audit: &Audit, batch: &Batch, counted: Counted) {
+    let ended = touch(client, batch, counted).await;
     let entry = over(&mut batch.shown(), ended);
     audit.store(entry).await;
 }
 
 /// Whether it came to its end. What is under way at a stop is waited for: it is done, and counts.
-async fn touch(client: &Client, batch: &Batch, all: Vec<JobId>) -> Result<bool> {
-    let action = batch.shown().action;
-    let counted = all.len() as u64;
-    let ids = match batch.state {
-        Some(state) if action == Action::Delete => tokio::select! {
-            ids = still(client, all, state) => ids?,
+async fn touch(client: &Client, batch: &Batch, all: Counted) -> Result<bool> {
+    let (action, counted) = (batch.shown().action, all.ids.len() as u64);
+    // What is deleted is gone for good, and a job that was dead may have been retried since; the other actions do to one that moved on what was announced.
+    let ids = match all.names_states() {
+        true => tokio::select! {
+            ids = all.still(client, &all.ids) => ids?,
             () = batch.stop.cancelled() => return Ok(false),
         },
-        _ => all,
+        false => all.ids,
     };
     let moved_on = counted - ids.len() as u64;
     batch.shown().left = moved_on;
@@ -55,15 +32,6 @@ async fn touch(client: &Client, batch: &Batch, all: Vec<JobId>) -> Result<bool> 
     }
     let touched = act(selection, action, &batch.edit).await?;
     Ok(touched.selected + moved_on == counted)
-}
-
-/// Those that are still in the state that was asked for. What is deleted is gone for good, and a job that was dead may have been retried
-/// since; the other actions do to one that moved on what was announced.
-async fn still(client: &Client, ids: Vec<JobId>, state: JobState) -> Result<Vec<JobId>> {
-    let look = |id| async move {
-        client.job(id).await.map(|job| job.filter(|job| job.state == state).map(|job| job.id))
-    };
-    Ok(side_by_side(ids, look).await?.into_iter().flatten().collect())
 }
 
 /// Says how it ended, and gives the entry of the audit log.
@@ -95,7 +63,7 @@ fn over(shown: &mut Shown, ended: Result<bool>) -> AuditEntry {
     entry
 }
 
-async fn act(selection: Selection<'_>, action: Action, edit: &JobEdit) -> Result<Touched> {
+pub(super) async fn act(selection: Selection<'_>, action: Action, edit: &JobEdit) -> Result<Touched> {
     match action {
         Action::Cancel => selection.cancel().await,
         Action::Retry => selection.retry().await,

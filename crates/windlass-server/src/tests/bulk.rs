@@ -2,8 +2,8 @@ use super::site::Site;
 use crate::Role::{Admin, Operator, Viewer};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use tokio::sync::Notify;
-use windlass::{Client, DeleteReply, JobId, JobState, testing};
+use tokio::sync::{Notify, Semaphore};
+use windlass::{Client, DeleteReply, JobFilter, JobId, JobPage, JobState, testing};
 use windlass_core::{Store, wrap_store};
 
 /// Asks until it has left the state of running.
@@ -218,6 +218,76 @@ async fn a_stop_counts_what_was_under_way() {
     assert_eq!((&shown["state"], &shown["done"]), (&json!("stopped"), &json!(500)), "{shown}");
     assert_eq!(noted(&site, &id).await, json!(["operator", "jobs.delete", 500, "stopped", {"kind": "a"}]));
     assert_eq!(site.client.queues().await.unwrap()[0].available, 700);
+}
+
+/// A store whose pages of jobs wait until they are let go.
+struct Slow {
+    store: Arc<dyn Store>,
+    go: Semaphore,
+}
+
+wrap_store! {
+    impl JobStore for Slow, through store:
+    [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
+     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job any_available queues_by history status events wakeup close]
+
+    async fn jobs(&self, filter: &JobFilter) -> windlass_core::Result<JobPage> {
+        self.go.acquire().await.expect("it is never closed").forget();
+        self.store.jobs(filter).await
+    }
+}
+
+/// It was a 504 after half a minute, and nothing could be done but by the command line.
+#[tokio::test(start_paused = true)]
+async fn a_count_that_takes_long_goes_on_behind_its_answer() {
+    let slow = Arc::new(Slow { store: Arc::clone(testing::client().store()), go: Semaphore::new(0) });
+    let site = Site::of(Client::from_store(Arc::<Slow>::clone(&slow)), |builder| builder);
+    for n in 0..700 {
+        site.enqueue("a", json!(n)).await;
+    }
+    let preview = json!({"action": "cancel", "filter": {"state": "available", "kind": "a"}});
+    let shown = site.ask(Operator, "POST", "/bulk", preview.clone()).await.is(201);
+    assert_eq!(
+        (&shown["state"], &shown["count"], &shown["exact"]),
+        (&json!("counting"), &json!(0), &json!(false))
+    );
+    let path = format!("/bulk/{}", shown["id"].as_str().unwrap());
+    let confirm = format!("{path}/confirm");
+    slow.go.add_permits(1);
+    let shown = until(&site, &path, |shown| shown["count"] == 500).await;
+    assert_eq!(shown["state"], "counting");
+    site.ask(Operator, "POST", &confirm, json!({"count": 500})).await.refused(409, "conflict");
+    slow.go.add_permits(1);
+    let shown = until(&site, &path, |shown| shown["state"] != "counting").await;
+    assert_eq!(
+        (&shown["state"], &shown["count"], &shown["exact"]),
+        (&json!("previewed"), &json!(700), &json!(true))
+    );
+    site.ask(Operator, "POST", &confirm, json!({"count": 700})).await.is(202);
+    assert_eq!(ended(&site, shown["id"].as_str().unwrap()).await["done"], 700);
+
+    // As many as are counted at once; one that is stopped makes room.
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        let shown = site.ask(Operator, "POST", "/bulk", preview.clone()).await.is(201);
+        ids.push(shown["id"].as_str().unwrap().to_owned());
+    }
+    site.ask(Operator, "POST", "/bulk", preview.clone()).await.refused(429, "too_many");
+    let stopped = site.ask(Operator, "DELETE", &format!("/bulk/{}", ids[0]), Value::Null).await.is(200);
+    assert_eq!(stopped["state"], "stopped");
+    let shown = site.ask(Operator, "POST", "/bulk", preview).await.is(201);
+    assert_eq!(shown["state"], "counting");
+}
+
+/// Asks until it is so.
+async fn until(site: &Site, path: &str, is: impl Fn(&Value) -> bool) -> Value {
+    loop {
+        let shown = site.get(path).await.is(200);
+        if is(&shown) {
+            return shown;
+        }
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

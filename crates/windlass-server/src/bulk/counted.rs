@@ -1,0 +1,59 @@
+//! Which jobs a bulk action is for.
+
+use crate::side_by_side::side_by_side;
+use std::collections::HashMap;
+use windlass::{Client, JobId, JobState, Result};
+
+/// Jobs that were counted: those that come later are not touched.
+#[derive(Default)]
+pub(super) struct Counted {
+    pub(super) ids: Vec<JobId>,
+    was: Was,
+}
+
+/// In which state jobs were when they were counted, where it matters.
+#[derive(Default)]
+enum Was {
+    #[default]
+    Any,
+    All(JobState),
+}
+
+impl Counted {
+    /// These, in whatever state.
+    pub(super) fn of(ids: Vec<JobId>) -> Self {
+        Self { ids, was: Was::Any }
+    }
+
+    /// All of them in this state.
+    pub(super) fn in_state(ids: Vec<JobId>, state: JobState) -> Self {
+        Self { ids, was: Was::All(state) }
+    }
+
+    /// Whether it matters in which state each of them was.
+    pub(super) fn names_states(&self) -> bool {
+        !matches!(self.was, Was::Any)
+    }
+
+    /// Of some of them those that are still in the state in which they were.
+    pub(super) async fn still(&self, client: &Client, some: &[JobId]) -> Result<Vec<JobId>> {
+        let is = states(client, some).await?;
+        let still = |id: &JobId| is.get(id).is_some_and(|state| self.was.holds(*state));
+        Ok(some.iter().copied().filter(still).collect())
+    }
+}
+
+impl Was {
+    fn holds(&self, state: JobState) -> bool {
+        match self {
+            Self::Any => true,
+            Self::All(all) => *all == state,
+        }
+    }
+}
+
+/// In which state each job is that is known.
+async fn states(client: &Client, ids: &[JobId]) -> Result<HashMap<JobId, JobState>> {
+    let look = |id: JobId| async move { client.job(id).await.map(|job| job.map(|job| (job.id, job.state))) };
+    Ok(side_by_side(ids.iter().copied(), look).await?.into_iter().flatten().collect())
+}
