@@ -24,6 +24,9 @@ pub(super) async fn within(
 async fn counted(client: &Client, batch: &Batch, which: Which) -> Result<(Counted, bool)> {
     let action = batch.shown().action;
     let filter = match which {
+        Which::Ids(ids) if action == Action::Delete => {
+            return Ok((Counted::as_they_are(client, ids).await?, true));
+        }
         Which::Ids(ids) => return Ok((Counted::of(ids), true)),
         Which::Filter(filter) => filter,
     };

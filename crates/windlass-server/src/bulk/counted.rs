@@ -17,6 +17,7 @@ enum Was {
     #[default]
     Any,
     All(JobState),
+    Each(HashMap<JobId, JobState>),
 }
 
 impl Counted {
@@ -30,6 +31,12 @@ impl Counted {
         Self { ids, was: Was::All(state) }
     }
 
+    /// Each in the state in which it is now.
+    pub(super) async fn as_they_are(client: &Client, ids: Vec<JobId>) -> Result<Self> {
+        let was = Was::Each(states(client, &ids).await?);
+        Ok(Self { ids, was })
+    }
+
     /// Whether it matters in which state each of them was.
     pub(super) fn names_states(&self) -> bool {
         !matches!(self.was, Was::Any)
@@ -38,16 +45,17 @@ impl Counted {
     /// Of some of them those that are still in the state in which they were.
     pub(super) async fn still(&self, client: &Client, some: &[JobId]) -> Result<Vec<JobId>> {
         let is = states(client, some).await?;
-        let still = |id: &JobId| is.get(id).is_some_and(|state| self.was.holds(*state));
+        let still = |id: &JobId| is.get(id).is_some_and(|state| self.was.holds(*id, *state));
         Ok(some.iter().copied().filter(still).collect())
     }
 }
 
 impl Was {
-    fn holds(&self, state: JobState) -> bool {
+    fn holds(&self, id: JobId, state: JobState) -> bool {
         match self {
             Self::Any => true,
             Self::All(all) => *all == state,
+            Self::Each(each) => each.get(&id) == Some(&state),
         }
     }
 }

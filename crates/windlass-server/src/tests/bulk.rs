@@ -149,6 +149,23 @@ async fn named_jobs_are_touched_and_those_that_moved_on_are_left() {
     }
 }
 
+/// It was dead when it was chosen, and waits when that is confirmed.
+#[tokio::test]
+async fn a_named_job_that_came_back_is_not_deleted() {
+    for site in Site::all_stores().await {
+        let [dead, retried] = [site.enqueue("a", json!(1)).await, site.enqueue("a", json!(2)).await];
+        site.client.cancel(&[dead, retried]).await.unwrap();
+        let preview = json!({"action": "delete", "ids": [dead.to_string(), retried.to_string()]});
+        let shown = confirmed(&site, preview, async {
+            site.client.retry(&[retried]).await.unwrap();
+        })
+        .await;
+        assert_eq!((&shown["done"], &shown["left"]), (&json!(1), &json!(1)), "{shown}");
+        assert_eq!(site.client.job(retried).await.unwrap().unwrap().state, JobState::Available);
+        assert!(site.client.job(dead).await.unwrap().is_none());
+    }
+}
+
 #[tokio::test]
 async fn one_that_is_stopped_touches_no_more() {
     let site = Site::in_memory();
@@ -307,6 +324,31 @@ async fn a_pace_is_kept_from_the_first_job_on() {
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(site.get(&format!("/bulk/{id}")).await.is(200)["done"], 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_comes_back_while_others_are_deleted_stays() {
+    let site = Site::in_memory();
+    for n in 0..3 {
+        let job = site.enqueue("a", json!(n)).await;
+        site.client.cancel(&[job]).await.unwrap();
+    }
+    let slow = json!({"action": "delete", "filter": {"state": "cancelled"}, "per_second": 1});
+    let id = site.ask(Operator, "POST", "/bulk", slow).await.is(201)["id"].as_str().unwrap().to_owned();
+    site.ask(Operator, "POST", &format!("/bulk/{id}/confirm"), json!({"count": 3})).await.is(202);
+    // Time goes on by itself while everybody waits.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let cancelled = JobFilter { state: Some(JobState::Cancelled), ..JobFilter::default() };
+    let left: Vec<_> = site.client.jobs(&cancelled).await.unwrap().iter().map(|job| job.id).collect();
+    assert_eq!(left.len(), 2);
+    site.client.retry(&left[..1]).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let shown = site.get(&format!("/bulk/{id}")).await.is(200);
+    assert_eq!(
+        (&shown["state"], &shown["done"], &shown["left"]),
+        (&json!("done"), &json!(2), &json!(1)),
+        "{shown}"
+    );
 }
 
 #[tokio::test]
