@@ -210,6 +210,11 @@ impl Bulk {
         Ok(self.find(id)?.end())
     }
 
+    /// The same of all that were asked for by somebody who may not any more.
+    pub(crate) fn end_those(&self, is_over: impl Fn(&str) -> bool) {
+        self.lock().of(is_over).for_each(|batch| drop(batch.end()));
+    }
+
     fn find(&self, id: &str) -> Result<Arc<Batch>, Problem> {
         self.lock().find(id).ok_or_else(|| unknown(id))
     }

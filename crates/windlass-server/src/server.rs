@@ -162,14 +162,16 @@ impl Server {
     }
 
     /// Takes this auth file in the place of the one that it was built with. At once: requests are held against it, tokens that it does not have as they
-    /// were open nothing any more, their sessions end, all streams end (browsers come back, if they still may), and workers that registered with such
-    /// a token hand back what they have.
+    /// were open nothing any more, their sessions end, their bulk actions stop where they are, all streams end (browsers come back, if they still may), and workers that
+    /// registered with such a token hand back what they have.
     ///
     /// # Errors
     /// `invalid_option` where it was not built with [`Access::file`].
     pub async fn set_auth_file(&self, file: AuthFile) -> Result<()> {
         let before = self.0.auth.replace(file)?;
-        self.0.work.end_those(|actor| !self.0.auth.keeps(&before, actor)).await;
+        let is_over = |actor: &str| !self.0.auth.keeps(&before, actor);
+        self.0.bulk.end_those(is_over);
+        self.0.work.end_those(is_over).await;
         Ok(())
     }
 

@@ -108,6 +108,10 @@ impl Kept {
         self.0.iter().find(|batch| batch.shown().id == id).cloned()
     }
 
+    pub(super) fn of(&self, is_actor: impl Fn(&str) -> bool) -> impl Iterator<Item = &Arc<Batch>> {
+        self.0.iter().filter(move |batch| is_actor(&batch.shown().actor))
+    }
+
     pub(super) fn count(&self, state: State) -> usize {
         self.0.iter().filter(|batch| batch.is(state)).count()
     }

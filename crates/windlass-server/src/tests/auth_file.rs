@@ -88,6 +88,31 @@ async fn a_worker_whose_token_was_taken_away_gets_no_job_and_gives_back_what_it_
     site.send_text("POST", &turn, &headers, "{}").await.refused(401, "unauthenticated");
 }
 
+#[tokio::test(start_paused = true)]
+async fn bulk_actions_of_a_token_that_was_taken_away_stop_where_they_are() {
+    let site = Site::in_memory();
+    for n in 0..20 {
+        site.enqueue("a", json!(n)).await;
+        site.enqueue("b", json!(n)).await;
+    }
+    let slow = |kind: &str| json!({"action": "cancel", "filter": {"kind": kind}, "per_second": 1});
+    let begun = async |role, kind| {
+        let id = site.ask(role, "POST", "/bulk", slow(kind)).await.is(201)["id"].as_str().unwrap().to_owned();
+        site.ask(role, "POST", &format!("/bulk/{id}/confirm"), json!({ "count": 20 })).await.is(202);
+        format!("/bulk/{id}")
+    };
+    let (operators, admins) = (begun(Role::Operator, "a").await, begun(Role::Admin, "b").await);
+    let previewed = site.ask(Role::Operator, "POST", "/bulk", slow("a")).await.is(201)["id"].clone();
+    // Time goes on by itself while everybody waits.
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    site.server.set_auth_file(site.file_of(&[Role::Viewer, Role::Admin])).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let shown = site.get(&operators).await.is(200);
+    assert!(shown["state"] == "stopped" && shown["done"].as_u64().unwrap() < 5, "{shown}");
+    assert_eq!(site.get(&admins).await.is(200)["state"], "done");
+    assert_eq!(site.get(&format!("/bulk/{}", previewed.as_str().unwrap())).await.is(200)["state"], "stopped");
+}
+
 #[tokio::test]
 async fn what_is_hidden_changes_with_the_file() {
     let site = Site::in_memory();
