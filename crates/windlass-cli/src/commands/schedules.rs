@@ -3,12 +3,18 @@ mod list;
 mod preview;
 mod set;
 
-use crate::{failure::Outcome, globals::Globals, open, text::escape};
+use crate::{
+    failure::{Failure, Outcome},
+    globals::Globals,
+    open,
+    text::escape,
+};
 use apply::Apply;
 use list::List;
 use preview::Preview;
 use serde_json::json;
 use set::Set;
+use std::collections::BTreeSet;
 use windlass::Client;
 
 /// What to do with schedules.
@@ -70,34 +76,62 @@ impl Schedules {
                 let id = globals.did(client, "schedules.run", &name, id).await?;
                 globals.print(&json!({ "schedule": name, "id": id }), || id.to_string())
             }
-            Self::Pause { names } => {
-                for name in &names {
-                    let done = client.schedules().pause(name).await;
-                    globals.did(client, "schedules.pause", name, done).await?;
-                }
-                say(globals, &names, "paused")
-            }
-            Self::Resume { names } => {
-                for name in &names {
-                    let done = client.schedules().resume(name).await;
-                    globals.did(client, "schedules.resume", name, done).await?;
-                }
-                say(globals, &names, "resumed")
-            }
-            Self::Remove { names } => {
-                for name in &names {
-                    let done = client.schedules().remove(name).await;
-                    globals.did(client, "schedules.remove", name, done).await?;
-                }
-                say(globals, &names, "removed")
-            }
+            Self::Pause { names } => Change::Pause.all(globals, client, &names).await,
+            Self::Resume { names } => Change::Resume.all(globals, client, &names).await,
+            Self::Remove { names } => Change::Remove.all(globals, client, &names).await,
             Self::Apply(_) | Self::Preview(_) | Self::Set(_) => Ok(()),
         }
     }
 }
 
-fn say(globals: &Globals, names: &[String], done: &str) -> Outcome {
-    let answer: Vec<_> = names.iter().map(|name| json!({ "schedule": name, "reply": done })).collect();
-    globals
-        .print(&answer, || names.iter().map(|name| format!("{done} schedule {}\n", escape(name))).collect())
+/// What is done to schedules by their names.
+#[derive(Clone, Copy)]
+enum Change {
+    Pause,
+    Resume,
+    Remove,
+}
+
+impl Change {
+    /// As the audit log has it, and what its schedules are then.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Pause => ("schedules.pause", "paused"),
+            Self::Resume => ("schedules.resume", "resumed"),
+            Self::Remove => ("schedules.remove", "removed"),
+        }
+    }
+
+    /// Changes all of them, or none where one is not there.
+    async fn all(self, globals: &Globals, client: &Client, names: &[String]) -> Outcome {
+        let names: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+        all_known(client, &names).await?;
+        let (action, done) = self.words();
+        for name in &names {
+            let changed = match self {
+                Self::Pause => client.schedules().pause(name).await,
+                Self::Resume => client.schedules().resume(name).await,
+                Self::Remove => client.schedules().remove(name).await,
+            };
+            globals.did(client, action, name, changed).await?;
+        }
+        let answer: Vec<_> = names.iter().map(|name| json!({ "schedule": name, "reply": done })).collect();
+        let line = |name: &&str| format!("{done} schedule {}\n", escape(name));
+        globals.print(&answer, || names.iter().map(line).collect())
+    }
+}
+
+async fn all_known(client: &Client, names: &BTreeSet<&str>) -> Outcome {
+    let mut unknown = Vec::new();
+    for name in names {
+        if client.schedules().get(name).await?.is_none() {
+            unknown.push(format!("{name:?}"));
+        }
+    }
+    let message = match &*unknown {
+        [] => return Ok(()),
+        [name] => format!("schedule {name} does not exist; nothing was changed"),
+        several => format!("schedules {} do not exist; nothing was changed", several.join(", ")),
+    };
+    Err(Failure::failed("not_found", message))
 }

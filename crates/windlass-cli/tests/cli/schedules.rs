@@ -55,6 +55,28 @@ fn schedules_are_declared_listed_run_paused_and_removed() {
 }
 
 #[test]
+fn several_are_changed_or_none() {
+    let home = Home::new();
+    for name in ["a", "b"] {
+        home.run(&["schedules", "set", name, "@daily", "k"]).done();
+    }
+    let paused = || {
+        let listed = home.json(&["schedules", "list"]);
+        listed["schedules"].as_array().unwrap().iter().filter(|schedule| schedule["paused"] == true).count()
+    };
+    home.run(&["schedules", "pause", "a", "x", "y", "b"])
+        .refused(1, &[r#"schedules "x", "y" do not exist; nothing was changed"#, "[not_found]"]);
+    assert_eq!(paused(), 0);
+    home.run(&["schedules", "pause", "b", "a", "a"]).done();
+    assert_eq!(paused(), 2);
+    home.run(&["schedules", "remove", "a", "x"]).refused(1, &[r#"schedule "x" does not exist"#]);
+    assert_eq!(
+        home.run(&["schedules", "remove", "a", "b"]).done().stdout,
+        "removed schedule a\nremoved schedule b\n"
+    );
+}
+
+#[test]
 fn what_is_wrong_is_told_and_nothing_is_done() {
     let home = Home::new();
     let set = |cron: &str, more: &[&str], exit, says: &[&str]| {
