@@ -1,4 +1,4 @@
-use crate::program::Home;
+use crate::program::{Answer, Home, eventually, signal};
 use std::{
     io::{BufRead, BufReader},
     process::Stdio,
@@ -236,4 +236,26 @@ fn progress_and_log_are_shown() {
     let report = &home.json(&["jobs", "show", &id])["report"];
     assert_eq!((&report["progress"]["percent"], &report["log_dropped"]), (&40.0.into(), &1.into()));
     assert_eq!(report["log"].as_array().unwrap().len(), 100);
+}
+
+/// It was killed by the signal, and nobody could see what it had done, nor who.
+#[test]
+fn a_change_that_is_interrupted_says_and_notes_what_was_done() {
+    let home = Home::new();
+    let lines = "{\"kind\":\"a\"}\n".repeat(100);
+    home.run_with(&["enqueue", "--many"], lines.as_bytes()).done();
+    let cancelled = || home.json(&["queues"])[0]["cancelled"].as_u64().unwrap();
+    let command = ["jobs", "cancel", "--kind", "a", "--rate", "1", "--as", "anna"];
+    let child = home.spawn(home.command(&command).stdin(Stdio::null()));
+    eventually("some are cancelled", || cancelled() > 0);
+    signal(&child, "INT");
+    let answer =
+        Answer::from(child.wait_with_output().unwrap()).refused(1, &["[interrupted]", "before the end"]);
+    let done = cancelled();
+    assert!(done < 100 && answer.stdout.starts_with(&format!("{done} job")), "{done}: {}", answer.stdout);
+    let entry = home.json(&["audit"])["entries"][0].clone();
+    assert_eq!(
+        (&entry["action"], &entry["actor"], entry["count"].as_u64()),
+        (&"jobs.cancel".into(), &"anna".into(), Some(done))
+    );
 }

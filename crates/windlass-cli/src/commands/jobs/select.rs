@@ -2,8 +2,16 @@ use super::{
     change,
     filter::{ByArgs, Filter, HasArgs},
 };
-use crate::{failure::Outcome, globals::Globals, progress::Progress};
-use std::fmt::Write;
+use crate::{
+    failure::{Failure, Outcome},
+    globals::Globals,
+    interrupt::{Signals, interrupted},
+    progress::Progress,
+};
+use std::{
+    fmt::Write,
+    sync::atomic::{AtomicBool, Ordering},
+};
 use windlass::{Client, JobEdit, JobFilter, JobId, Touched};
 
 /// The most ids that one call names.
@@ -85,7 +93,8 @@ impl<A: ByArgs> Select<A> {
             };
         }
         let label = verb.label();
-        let mut progress = Progress::new(label, self.at_most.unwrap_or(0), globals.json);
+        let counted = if self.dry_run { "counted" } else { label };
+        let mut progress = Progress::new(counted, self.at_most.unwrap_or(0), globals.json);
         let filter = JobFilter { args: self.has_args.wanted(), ..self.filter.into() };
         let mut entry = globals.entry(verb.action(), "jobs");
         entry.filter = filter.noted();
@@ -100,15 +109,28 @@ impl<A: ByArgs> Select<A> {
         if let Some(rate) = self.rate {
             selection = selection.per_second(rate.into());
         }
+        let (mut stop, mut end, stopped) = (Signals::listen()?, Signals::listen()?, AtomicBool::new(false));
         let selection = selection.progress(|touched| {
             reached = *touched;
             progress.reach(touched.selected);
         });
-        let touched = match verb {
-            Verb::Cancel => selection.cancel().await,
-            Verb::Retry => selection.retry().await,
-            Verb::Edit(edit) => selection.edit(edit.clone()).await,
-            Verb::Delete => selection.delete().await,
+        // What was done until then is told and noted.
+        let selection = selection.until(async {
+            stop.next().await;
+            stopped.store(true, Ordering::Relaxed);
+        });
+        let touched = async {
+            match verb {
+                Verb::Cancel => selection.cancel().await,
+                Verb::Retry => selection.retry().await,
+                Verb::Edit(edit) => selection.edit(edit.clone()).await,
+                Verb::Delete => selection.delete().await,
+            }
+        };
+        let touched = tokio::select! {
+            touched = touched => touched,
+            // Somebody does not want to wait for the call that is under way.
+            () = async { end.next().await; end.next().await } => return Err(interrupted()),
         };
         drop(progress);
         let touched = if self.dry_run {
@@ -118,7 +140,14 @@ impl<A: ByArgs> Select<A> {
             entry.count = Some(reached.done + reached.asked);
             globals.noted(client, entry, touched, |touched| Some(touched.done + touched.asked)).await?
         };
-        globals.print(&touched, || text(&touched, label))
+        globals.print(&touched, || text(&touched, label))?;
+        match stopped.into_inner() {
+            true => Err(Failure::failed(
+                "interrupted",
+                "stopped before the end; what was done until then is told above",
+            )),
+            false => Ok(()),
+        }
     }
 }
 
