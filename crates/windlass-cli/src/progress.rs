@@ -22,10 +22,12 @@ impl Progress {
         let terminal = io::stderr().is_terminal();
         let target =
             if terminal && !quiet { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(total), target);
-        let style =
-            ProgressStyle::with_template("{prefix:>9} {wide_bar} {human_pos} of {human_len}  {per_sec}");
-        if let Ok(style) = style {
+        let bar = ProgressBar::with_draw_target((total > 0).then_some(total), target);
+        let template = match total {
+            0 => "{prefix:>9} {human_pos}  {per_sec}",
+            _ => "{prefix:>9} {wide_bar} {human_pos} of {human_len}  {per_sec}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         bar.set_prefix(label);
@@ -37,15 +39,30 @@ impl Progress {
         self.bar.set_position(done);
         if self.told.is_some_and(|told| told.elapsed() >= LINE_EVERY) {
             self.told = Some(Instant::now());
-            let total = self.bar.length().filter(|&total| total > 0).unwrap_or(done);
-            let (label, done, total) = (self.label, HumanCount(done), HumanCount(total));
-            let _ = writeln!(io::stderr(), "{label}: {done} of {total}");
+            let _ = writeln!(io::stderr(), "{}", line(self.label, done, self.bar.length()));
         }
     }
+}
+
+fn line(label: &str, done: u64, total: Option<u64>) -> String {
+    let of = total.map_or_else(String::new, |total| format!(" of {}", HumanCount(total)));
+    format!("{label}: {}{of}", HumanCount(done))
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_not_told() {
+        assert_eq!(line("enqueued", 5_000, Some(20_000)), "enqueued: 5,000 of 20,000");
+        let progress = Progress::new("cancelled", 0, true);
+        assert_eq!(line("cancelled", 5_000, progress.bar.length()), "cancelled: 5,000");
     }
 }

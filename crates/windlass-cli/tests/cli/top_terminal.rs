@@ -1,4 +1,4 @@
-//! On a terminal: `windlass top` draws, takes keys, and leaves the terminal as it was; the log has colours.
+//! On a terminal: `windlass top` draws, takes keys, and leaves the terminal as it was; long work says how far it is; the log has colours.
 
 use crate::program::{Home, eventually, signal};
 use rustix::{
@@ -108,6 +108,21 @@ fn it_draws_no_more_than_fits() {
     assert!(text.contains("queue0 ") && text.contains("… and 16 more"), "{text}");
     terminal.press(b'q');
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn long_work_says_how_far_it_is() {
+    let home = Home::new();
+    std::fs::write(home.path().join("jobs"), "{\"kind\":\"a\"}\n".repeat(6_000)).unwrap();
+    let of = |args: &[&str], says: &str| {
+        let terminal = Terminal::open();
+        assert!(terminal.run(home.command(args)).wait().unwrap().success(), "{}", terminal.text());
+        terminal.shows(says);
+        assert!(!terminal.text().contains(" of 0"), "{}", terminal.text());
+    };
+    of(&["enqueue", "--many", "jobs"], " enqueued 5,000");
+    of(&["jobs", "cancel", "--kind", "a", "--dry-run"], "  counted 500");
+    of(&["jobs", "cancel", "--kind", "a"], "cancelled 500");
 }
 
 #[test]

@@ -3,10 +3,14 @@ use crate::{
     failure::{Failure, Outcome},
     globals::Globals,
     open,
+    progress::Progress as Bar,
     traces::traced,
 };
 use serde_json::json;
-use std::io::BufRead;
+use std::{
+    cell::{Cell, RefCell},
+    io::BufRead,
+};
 use windlass::{Client, Conflict, EnqueuedOnce, ErrorKind, JobId, Limits, NewJob};
 
 /// How many jobs are enqueued in one transaction. Where a batch ends follows from the input alone: a batch is
@@ -38,8 +42,16 @@ pub(super) async fn run(globals: &Globals, path: &str, key: Option<String>) -> O
     let client = traced(globals.with_keys(open::create(globals.url()).await?)?);
     let mut progress = Progress::default();
     let target = Target { client: &client, key: key.as_deref() };
-    let store = async |batch: Vec<NewJob>, first_line: u64| target.store(batch, first_line).await;
-    copy(&mut *lines, &store, key.is_some(), &mut progress).await?;
+    let (bar, read) = (RefCell::new(Bar::new("enqueued", 0, globals.json)), Cell::new(0));
+    let store = async |batch: Vec<NewJob>, first_line: u64| {
+        read.set(read.get() + batch.len() as u64);
+        let stored = target.store(batch, first_line).await?;
+        bar.borrow_mut().reach(read.get());
+        Ok(stored)
+    };
+    let copied = copy(&mut *lines, &store, key.is_some(), &mut progress).await;
+    drop(bar);
+    copied?;
     client.close().await;
     let Progress { enqueued, repeated, kept, replaced, first, last } = progress;
     let mut answer = json!({ "enqueued": enqueued, "first_id": first, "last_id": last });
