@@ -33,8 +33,18 @@ struct List {
 }
 
 impl List {
-    fn filter(self) -> QueueFilter {
-        QueueFilter { name: None, search: self.search, after: self.after, limit: self.limit }
+    async fn run(self, globals: &Globals, client: &Client) -> Outcome {
+        // One more, which says whether there are more.
+        let most = self.limit.map_or(usize::MAX, |limit| limit as usize);
+        let limit = self.limit.map(|limit| limit.saturating_add(1));
+        let filter = QueueFilter { name: None, search: self.search, after: self.after, limit };
+        let mut queues = client.queues_by(&filter).await?;
+        let is_more = queues.len() > most;
+        queues.truncate(most);
+        let last = queues.last().filter(|_| is_more).map(|last| escape(&last.name));
+        let queues = Listed::of(client, queues).await?;
+        let more = last.map(|last| format!("\nthere are more; continue with --after {last}\n"));
+        globals.print(&queues, || text(&queues) + &more.unwrap_or_default())
     }
 }
 
@@ -82,10 +92,7 @@ impl Queues {
     pub(crate) async fn run(self, globals: &Globals) -> Outcome {
         let client = open::existing(globals.url()).await?;
         match self.action.unwrap_or_else(|| Action::List(List::default())) {
-            Action::List(list) => {
-                let queues = Listed::of(&client, client.queues_by(&list.filter()).await?).await?;
-                globals.print(&queues, || text(&queues))?;
-            }
+            Action::List(list) => list.run(globals, &client).await?,
             Action::Pause { queue } => {
                 globals.did(&client, "queues.pause", &queue, client.pause(&queue).await).await?;
                 say(globals, &queue, true)?;

@@ -28,7 +28,12 @@ impl Workers {
         match self.action.unwrap_or(Action::List) {
             Action::List => {
                 let status = client.status().await?;
-                globals.print(&status.workers, || text(&status.workers))?;
+                let more = if status.more_workers {
+                    "\nthere are more, which registered before these\n"
+                } else {
+                    ""
+                };
+                globals.print(&status.workers, || text(&status.workers) + more)?;
             }
             Action::Drain { worker } => {
                 let asked = client.drain_worker(WorkerId(worker)).await;

@@ -30,6 +30,10 @@ fn queues_are_found_by_name_and_page_by_page() {
     };
     assert_eq!(names(&["--search", "MAIL"]), ["mail", "mail-bulk"]);
     assert_eq!(names(&["--limit", "1", "--after", "mail"]), ["mail-bulk"]);
+    for (limit, is_more) in [("2", true), ("3", false)] {
+        let page = home.run(&["queues", "list", "--limit", limit]).done().stdout;
+        assert_eq!(page.contains("there are more; continue with --after mail-bulk"), is_more, "{page}");
+    }
     assert!(names(&["--search", "nothing"]).is_empty());
     home.run(&["queues", "list", "--limit", "0"]).refused(2, &["--limit"]);
 }
