@@ -10,8 +10,12 @@ impl CursorFile {
         Self(path)
     }
 
-    /// What it has; `None` when it is not there yet.
+    /// What it has; `None` when it is not there yet. It has to be one that can be written, before anything is printed.
     pub(super) fn read(&self) -> Outcome<Option<EventCursor>> {
+        let new = self.beside();
+        fs::write(&new, "")
+            .and_then(|()| fs::remove_file(&new))
+            .map_err(|error| self.unusable("write", &error))?;
         match fs::read_to_string(&self.0) {
             Ok(text) if text.trim().is_empty() => {
                 let message = format!("{} has no cursor; remove it to begin anew", self.0.display());
@@ -25,11 +29,16 @@ impl CursorFile {
 
     /// Replaces what it has, at once: whoever is killed meanwhile leaves the old cursor or the new one.
     pub(super) fn write(&self, cursor: &EventCursor) -> Outcome {
-        let mut name = self.0.file_name().unwrap_or_default().to_owned();
-        name.push(".new");
-        let new = self.0.with_file_name(name);
+        let new = self.beside();
         let written = fs::write(&new, format!("{cursor}\n")).and_then(|()| fs::rename(&new, &self.0));
         written.map_err(|error| self.unusable("write", &error))
+    }
+
+    /// Where the next one is written before it takes its place.
+    fn beside(&self) -> PathBuf {
+        let mut name = self.0.file_name().unwrap_or_default().to_owned();
+        name.push(".new");
+        self.0.with_file_name(name)
     }
 
     fn unusable(&self, what: &str, error: &io::Error) -> Failure {

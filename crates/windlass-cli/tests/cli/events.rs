@@ -41,7 +41,10 @@ fn a_file_keeps_how_far_it_got() {
     assert_eq!(printed(), 0);
     fs::write(home.path().join("cursor"), "").unwrap();
     home.run(&["events", "--keep", "cursor"]).refused(2, &["cursor has no cursor", "remove it"]);
-    home.run(&["events", "--keep", "none/cursor"]).refused(2, &["cannot write the cursor in none/cursor"]);
+    let refused = home
+        .run(&["events", "--keep", "none/cursor"])
+        .refused(2, &["cannot write the cursor in none/cursor"]);
+    assert_eq!(refused.stdout, "", "it is told before events are printed that would come again");
 }
 
 #[test]
