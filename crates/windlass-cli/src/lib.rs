@@ -29,6 +29,7 @@ pub mod progress;
 pub mod table;
 #[doc(hidden)]
 pub mod text;
+mod time;
 mod traces;
 
 use std::ffi::OsString;

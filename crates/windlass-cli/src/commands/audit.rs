@@ -4,6 +4,7 @@ use crate::{
     open,
     table::table,
     text::{escape, shorten},
+    time,
 };
 use jiff::Timestamp;
 use std::fmt::Write;
@@ -28,7 +29,7 @@ pub(crate) struct Audit {
     #[arg(long)]
     target: Option<String>,
     /// Only from this time on: 2031-01-31T08:00:00Z
-    #[arg(long, value_name = "RFC3339")]
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
     since: Option<Timestamp>,
     /// Continue where a list ended that printed this id
     #[arg(long, value_name = "ID")]

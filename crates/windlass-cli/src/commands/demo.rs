@@ -13,7 +13,7 @@ use crate::{
 };
 use report::Report;
 use std::time::Duration;
-use windlass::{Client, IntoJob, Worker};
+use windlass::{Client, IntoJob, Worker, WorkerConfig};
 
 /// The queue of the demo in a store that somebody else uses as well.
 const QUEUE: &str = "windlass-demo";
@@ -31,8 +31,8 @@ pub(crate) struct Demo {
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=MAX_JOBS))]
     jobs: u64,
     /// How many jobs run at once
-    #[arg(long, default_value_t = 100)]
-    concurrency: usize,
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=WorkerConfig::MAX_CONCURRENCY as i64))]
+    concurrency: u32,
     /// How many single jobs the latency is measured with
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     samples: u64,
@@ -60,7 +60,7 @@ impl Demo {
         let expected = Expected { jobs: self.jobs, first: filled.first };
         let (workers, mut starts) =
             CountedWorkers::start(std::slice::from_ref(&client), expected, |client, _| {
-                Worker::builder(client).queue(QUEUE, self.concurrency)
+                Worker::builder(client).queue(QUEUE, self.concurrency as usize)
             })
             .await?;
         let completed_in = workers.finish(|done| progress.reach(done)).await?;
@@ -80,7 +80,7 @@ impl Demo {
         client.close().await;
         Ok(Report {
             jobs: self.jobs,
-            concurrency: self.concurrency,
+            concurrency: self.concurrency as usize,
             store: status.store,
             place: store.name(),
             durability: store.durability().unwrap_or("synchronous_commit as the server sets it"),

@@ -4,6 +4,7 @@ mod many;
 mod options;
 mod unique;
 
+pub(crate) use input::args;
 pub(crate) use many::read as read_many;
 pub(crate) use options::JobOptions;
 
@@ -11,13 +12,13 @@ use crate::{
     duration,
     failure::{Failure, Outcome},
     globals::Globals,
-    open,
+    open, time,
     traces::traced,
 };
 use jiff::Timestamp;
 use serde_json::json;
 use std::time::Duration;
-use windlass::{Args, Conflict, EnqueuedOnce, EnqueuedUnique, Limits, NewJob};
+use windlass::{Conflict, EnqueuedOnce, EnqueuedUnique, Limits, NewJob};
 
 /// What to enqueue.
 #[derive(clap::Args)]
@@ -47,7 +48,7 @@ pub(crate) struct Enqueue {
     #[arg(long, value_parser = duration::parse, conflicts_with = "at")]
     delay: Option<Duration>,
     /// Waits for this time: 2031-01-31T08:00:00Z
-    #[arg(long, value_name = "RFC3339")]
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
     at: Option<Timestamp>,
     /// How often the job is tried at most
     #[arg(long, default_value_t = NewJob::DEFAULT_MAX_ATTEMPTS)]
@@ -109,7 +110,7 @@ impl Enqueue {
             (Some(text), None) => text,
             (None, None) => "{}".to_owned(),
         };
-        let job = NewJob::new(kind, Args::parse(&text)?)
+        let job = NewJob::new(kind, args(&text)?)
             .with_queue(self.queue)
             .with_priority(self.priority)
             .with_max_attempts(self.max_attempts);

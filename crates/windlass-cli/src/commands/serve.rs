@@ -22,8 +22,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// everything. Stops at SIGTERM or SIGINT. Guide: docs/guide/operate.md.
 #[derive(clap::Args)]
 pub(crate) struct Serve {
-    /// Where to listen. An address that others reach needs --auth; a port of 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7411")]
+    /// Where to listen; a port alone is for this machine. An address that others reach needs --auth; a port of 0 takes a free one
+    #[arg(long, value_name = "[IP:]PORT", value_parser = listen::parse, default_value = "127.0.0.1:7411")]
     listen: SocketAddr,
     /// The path under which everything is, such as /jobs
     #[arg(long, value_name = "PATH", default_value = "", value_parser = base_path, hide_default_value = true)]

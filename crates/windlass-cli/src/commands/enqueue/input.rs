@@ -3,6 +3,7 @@ use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read},
 };
+use windlass::Args;
 
 /// The longest line or args text that is read: twice the largest args, for escapes and the other fields.
 pub(super) const MAX_BYTES: u64 = 2 * 1024 * 1024;
@@ -15,6 +16,17 @@ pub(super) fn open(path: &str) -> Outcome<Box<dyn BufRead>> {
     let file = File::open(path)
         .map_err(|error| Failure::usage("invalid_input", format!("cannot read file {path:?}: {error}")))?;
     Ok(Box::new(BufReader::new(file)))
+}
+
+/// The args in a text. A shell takes quotes away that are not between others.
+pub(crate) fn args(text: &str) -> Outcome<Args> {
+    Args::parse(text).map_err(|error| {
+        let hint = match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+            Err(_) => r#"; write them between single quotes, as in '{"to": "anna"}'"#,
+            Ok(_) => "",
+        };
+        Failure::from(error).explain(|message| message + hint)
+    })
 }
 
 /// Reads one job's args whole.

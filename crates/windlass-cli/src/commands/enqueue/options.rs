@@ -1,4 +1,4 @@
-use crate::duration;
+use crate::{duration, time};
 use jiff::Timestamp;
 use std::time::Duration;
 use windlass::{Args, NewJob, RetryPolicy};
@@ -16,7 +16,7 @@ pub(crate) struct JobOptions {
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "expires_at")]
     expires_in: Option<Duration>,
     /// Cancels the job as expired if it is not started by this time: 2031-01-31T08:00:00Z
-    #[arg(long, value_name = "RFC3339")]
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
     expires_at: Option<Timestamp>,
     /// Whom or what the job is about, a tenant or a customer: `queues limit-keys` limits each of them
     #[arg(long, value_name = "KEY")]

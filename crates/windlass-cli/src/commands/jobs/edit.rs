@@ -2,10 +2,10 @@ use super::{
     filter::WithArgs,
     select::{Select, Verb},
 };
-use crate::{duration, failure::Outcome, globals::Globals};
+use crate::{commands::enqueue::args as read_args, duration, failure::Outcome, globals::Globals, time};
 use jiff::Timestamp;
 use std::time::Duration;
-use windlass::{Args, Client, JobEdit};
+use windlass::{Client, JobEdit};
 
 /// Which jobs, and what to change.
 #[derive(clap::Args)]
@@ -18,7 +18,7 @@ pub(crate) struct Edit {
     #[arg(long = "in", value_name = "DELAY", value_parser = duration::parse, conflicts_with_all = ["at", "now"])]
     delay: Option<Duration>,
     /// Available at this time: 2031-01-31T08:00:00Z
-    #[arg(long, value_name = "RFC3339", conflicts_with = "now")]
+    #[arg(long, value_name = "TIME", value_parser = time::parse, conflicts_with = "now")]
     at: Option<Timestamp>,
     /// Available at once
     #[arg(long)]
@@ -59,7 +59,7 @@ impl Edit {
             edit = edit.with_queue(queue);
         }
         if let Some(args) = &self.args {
-            edit = edit.with_args(Args::parse(args)?);
+            edit = edit.with_args(read_args(args)?);
         }
         self.select.run(globals, client, &Verb::Edit(edit)).await
     }

@@ -2,7 +2,7 @@ use super::set::shown;
 use crate::{
     failure::{Failure, Outcome},
     globals::Globals,
-    open,
+    open, time,
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -21,7 +21,7 @@ pub(crate) struct Preview {
     #[arg(long, default_value = Schedule::DEFAULT_ZONE)]
     zone: String,
     /// From when on, without a tick at that very time. Default: now, by this machine's clock
-    #[arg(long, value_name = "RFC3339")]
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
     after: Option<Timestamp>,
     /// How many ticks
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1_000))]

@@ -1,10 +1,16 @@
 use crate::{
-    commands::enqueue::JobOptions, duration, failure::Outcome, globals::Globals, open, text::escape,
+    commands::enqueue::{JobOptions, args},
+    duration,
+    failure::Outcome,
+    globals::Globals,
+    open,
+    text::escape,
+    time,
 };
 use jiff::Timestamp;
 use serde_json::json;
 use std::time::Duration;
-use windlass::{Args, Missed, NewJob, Overlap, Schedule, SchedulePut, preview};
+use windlass::{Missed, NewJob, Overlap, Schedule, SchedulePut, preview};
 
 /// What to declare.
 #[derive(clap::Args)]
@@ -32,10 +38,10 @@ pub(crate) struct Set {
     #[arg(long, default_value_t = NewJob::DEFAULT_MAX_ATTEMPTS)]
     max_attempts: u16,
     /// No tick is before this time: 2031-01-31T08:00:00Z
-    #[arg(long, value_name = "RFC3339")]
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
     start: Option<Timestamp>,
     /// Every tick is before this time
-    #[arg(long, value_name = "RFC3339")]
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
     end: Option<Timestamp>,
     /// Has each tick fire up to so much later, by a part that follows from name and tick: 30s, 5m
     #[arg(long, value_parser = duration::parse)]
@@ -93,7 +99,7 @@ impl Set {
     }
 
     fn schedule(self) -> Outcome<Schedule> {
-        let job = NewJob::new(self.kind, Args::parse(&self.args)?)
+        let job = NewJob::new(self.kind, args(&self.args)?)
             .with_queue(self.queue)
             .with_priority(self.priority)
             .with_max_attempts(self.max_attempts);
