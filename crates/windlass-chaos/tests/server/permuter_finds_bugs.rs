@@ -292,7 +292,7 @@ async fn limits_of_keys_that_count_from_now_on() {
     finds(
         "key_limit_vs_claim",
         "key_limits_changed",
-        "PERFORM {schema}.count_held(p_queue);",
+        "PERFORM {schema}.count_held(p_queue, p_keys);",
         "",
         "that are held of key 0",
     )

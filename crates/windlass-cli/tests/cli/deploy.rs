@@ -143,7 +143,8 @@ fn the_deployments_of_kubernetes_fit_the_program() {
     let container = &documents[2]["spec"]["template"]["spec"]["containers"][0];
     let port = &container["ports"][0];
     assert_eq!(value(&work, "--metrics"), format!("0.0.0.0:{}", port["containerPort"]));
-    let worker = Watched::start(&Home::new(), &["--exec", "true"]);
+    let home = Home::new();
+    let worker = Watched::start(&home, &["--exec", "true"]);
     for probe in ["livenessProbe", "readinessProbe"].map(|probe| &container[probe]["httpGet"]) {
         assert_eq!(probe["port"], port["name"]);
         assert!(worker.get(probe["path"].as_str().unwrap()).starts_with("HTTP/1.1 200"), "{probe}");
