@@ -4,7 +4,7 @@ mod verb;
 pub use touched::Touched;
 
 use crate::Client;
-use std::{collections::HashSet, future::pending, pin::Pin, time::Duration};
+use std::{borrow::Cow, collections::HashSet, future::pending, pin::Pin, time::Duration};
 use tokio::time::{Instant, sleep_until};
 use verb::Verb;
 use windlass_core::{AuditEntry, Error, ErrorKind, JobEdit, JobFilter, JobId, Limits, Result};
@@ -15,6 +15,8 @@ const CHUNK: u32 = 500;
 const YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 type Found<'a> = Box<dyn FnMut(&[JobId]) + Send + 'a>;
+type Ids<'a> = Pin<Box<dyn Future<Output = Result<Vec<JobId>>> + Send + 'a>>;
+type Still<'a> = Box<dyn FnMut(Vec<JobId>) -> Ids<'a> + Send + 'a>;
 
 /// Something that is done to all jobs that a filter selects, or to those with some ids: see [`Client::select`](crate::Client::select) and
 /// [`Client::select_ids`](crate::Client::select_ids).
@@ -32,6 +34,7 @@ pub struct Selection<'a> {
     per_second: Option<f64>,
     progress: Box<dyn FnMut(&Touched) + Send + 'a>,
     found: Found<'a>,
+    still: Option<Still<'a>>,
     stop: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
 }
 
@@ -47,6 +50,7 @@ impl<'a> Selection<'a> {
             per_second: None,
             progress: Box::new(|_| {}),
             found: Box::new(|_| {}),
+            still: None,
             stop: Box::pin(pending()),
         }
     }
@@ -94,6 +98,13 @@ impl<'a> Selection<'a> {
     /// Is told which jobs it is about to touch, or would in a dry run, some hundreds at a time.
     pub fn found(mut self, told: impl FnMut(&[JobId]) + Send + 'a) -> Self {
         self.found = Box::new(told);
+        self
+    }
+
+    /// Asks, right before jobs that were named are touched, which of these still are to be; the others are left as they are. A dry run does not ask.
+    #[doc(hidden)]
+    pub fn still(mut self, which: impl FnMut(Vec<JobId>) -> Ids<'a> + Send + 'a) -> Self {
+        self.still = Some(Box::new(which));
         self
     }
 }
@@ -199,7 +210,12 @@ impl Selection<'_> {
             let began = Instant::now();
             match self.dry_run {
                 true => self.look(verb, some, touched).await?,
-                false => self.touch(verb, some, touched).await?,
+                false => {
+                    let Some(still) = self.still_to_touch(some).await? else { break };
+                    let moved_on = (some.len() - still.len()) as u64;
+                    (touched.selected, touched.left) = (touched.selected + moved_on, touched.left + moved_on);
+                    self.touch(verb, &still, touched).await?;
+                }
             }
             if left.peek().is_none() || self.is_stopped(began, some.len()).await {
                 break;
@@ -237,6 +253,15 @@ impl Selection<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Which of these are to be touched; `None` where it is to end instead.
+    async fn still_to_touch<'s>(&mut self, some: &'s [JobId]) -> Result<Option<Cow<'s, [JobId]>>> {
+        let Some(still) = &mut self.still else { return Ok(Some(Cow::Borrowed(some))) };
+        tokio::select! {
+            ids = still(some.to_vec()) => Ok(Some(Cow::Owned(ids?))),
+            () = &mut self.stop => Ok(None),
+        }
     }
 
     async fn touch(&mut self, verb: &Verb, ids: &[JobId], touched: &mut Touched) -> Result<()> {

@@ -8,14 +8,12 @@ use windlass::{Client, JobId, JobState, Result};
 #[derive(Default)]
 pub(super) struct Counted {
     pub(super) ids: Vec<JobId>,
-    was: Was,
+    /// Where it matters.
+    pub(super) was: Option<Was>,
 }
 
-/// In which state jobs were when they were counted, where it matters.
-#[derive(Default)]
-enum Was {
-    #[default]
-    Any,
+/// In which state jobs were when they were counted.
+pub(super) enum Was {
     All(JobState),
     Each(HashMap<JobId, JobState>),
 }
@@ -23,37 +21,31 @@ enum Was {
 impl Counted {
     /// These, in whatever state.
     pub(super) fn of(ids: Vec<JobId>) -> Self {
-        Self { ids, was: Was::Any }
+        Self { ids, was: None }
     }
 
     /// All of them in this state.
     pub(super) fn in_state(ids: Vec<JobId>, state: JobState) -> Self {
-        Self { ids, was: Was::All(state) }
+        Self { ids, was: Some(Was::All(state)) }
     }
 
     /// Each in the state in which it is now.
     pub(super) async fn as_they_are(client: &Client, ids: Vec<JobId>) -> Result<Self> {
-        let was = Was::Each(states(client, &ids).await?);
+        let was = Some(Was::Each(states(client, &ids).await?));
         Ok(Self { ids, was })
-    }
-
-    /// Whether it matters in which state each of them was.
-    pub(super) fn names_states(&self) -> bool {
-        !matches!(self.was, Was::Any)
-    }
-
-    /// Of some of them those that are still in the state in which they were.
-    pub(super) async fn still(&self, client: &Client, some: &[JobId]) -> Result<Vec<JobId>> {
-        let is = states(client, some).await?;
-        let still = |id: &JobId| is.get(id).is_some_and(|state| self.was.holds(*id, *state));
-        Ok(some.iter().copied().filter(still).collect())
     }
 }
 
 impl Was {
+    /// Of some of them those that are still in the state in which they were.
+    pub(super) async fn still(&self, client: &Client, mut some: Vec<JobId>) -> Result<Vec<JobId>> {
+        let is = states(client, &some).await?;
+        some.retain(|id| is.get(id).is_some_and(|state| self.holds(*id, *state)));
+        Ok(some)
+    }
+
     fn holds(&self, id: JobId, state: JobState) -> bool {
         match self {
-            Self::Any => true,
             Self::All(all) => *all == state,
             Self::Each(each) => each.get(&id) == Some(&state),
         }

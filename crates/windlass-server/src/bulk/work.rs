@@ -1,26 +1,17 @@
 use super::{Action, Batch, Shown, State, counted::Counted};
 use crate::{audit::Audit, problem::Problem};
-use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
 use windlass::{Args, AuditEntry, Client, JobEdit, Result, Selection, Touched};
-
-/// How many jobs are looked at, and then deleted, at once.
-const CHUNK: usize = 500;
-/// The longest rest between two of them.
-const YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// Does it to the jobs that were counted, until it is done, stopped, or fails; and notes how many jobs it touched.
 pub(super) async fn run(client: &Client, audit: &Audit, batch: &Batch, counted: Counted) {
-    let ended = match counted.names_states() {
-        true => delete(client, batch, &counted).await,
-        false => touch(client, batch, counted).await,
-    };
+    let ended = touch(client, batch, counted).await;
     let entry = over(&mut batch.shown(), ended);
     audit.store(entry).await;
 }
 
-/// Whether it came to its end. What is under way at a stop is waited for: it is done, and counts.
-async fn touch(client: &Client, batch: &Batch, Counted { ids, .. }: Counted) -> Result<bool> {
+/// Whether it came to its end. What is under way at a stop is waited for: it is done, and counts. What is deleted is gone for good, and a job that was dead may
+/// have been retried since: where its state is known it is looked at again right before. The other actions do to one that moved on what was announced.
+async fn touch(client: &Client, batch: &Batch, Counted { ids, was }: Counted) -> Result<bool> {
     let (action, counted) = (batch.shown().action, ids.len() as u64);
     let told = |touched: &Touched| {
         let mut shown = batch.shown();
@@ -30,36 +21,10 @@ async fn touch(client: &Client, batch: &Batch, Counted { ids, .. }: Counted) -> 
     if let Some(rate) = batch.per_second {
         selection = selection.per_second(rate);
     }
-    Ok(act(selection, action, &batch.edit).await?.selected == counted)
-}
-
-/// The same for jobs whose states are known. What is deleted is gone for good, and a job that was dead may have been retried since: right before, it
-/// is looked at again. The other actions do to one that moved on what was announced.
-async fn delete(client: &Client, batch: &Batch, counted: &Counted) -> Result<bool> {
-    let pace = batch.per_second.unwrap_or(f64::INFINITY);
-    let mut left = counted.ids.chunks((pace as usize).clamp(1, CHUNK)).peekable();
-    while let Some(some) = left.next() {
-        let began = Instant::now();
-        let ids = tokio::select! {
-            ids = counted.still(client, some) => ids?,
-            () = batch.stop.cancelled() => return Ok(false),
-        };
-        let deleted = client.select_ids(ids).delete().await?.done;
-        {
-            let mut shown = batch.shown();
-            (shown.done, shown.left) = (shown.done + deleted, shown.left + some.len() as u64 - deleted);
-        }
-        if left.peek().is_some() {
-            let rest =
-                Duration::try_from_secs_f64(some.len() as f64 / pace).map_or(YEARS, |rest| rest.min(YEARS));
-            tokio::select! {
-                biased;
-                () = batch.stop.cancelled() => return Ok(false),
-                () = sleep_until(began + rest) => {}
-            }
-        }
+    if let Some(was) = &was {
+        selection = selection.still(|some| Box::pin(was.still(client, some)));
     }
-    Ok(true)
+    Ok(act(selection, action, &batch.edit).await?.selected == counted)
 }
 
 /// Says how it ended, and gives the entry of the audit log.
