@@ -1,7 +1,7 @@
 //! The lanes of a queue that have work, in the order in which they are served: best priority first, but none
 //! starves.
 
-use crate::{clock::Micros, error::Outcome, locate, position, tx::Tx};
+use crate::{clock::Micros, error::Outcome, locate, names, position, tx::Tx};
 use rusqlite::OptionalExtension;
 use std::collections::HashSet;
 
@@ -12,12 +12,11 @@ const LOOK_EVERY: u32 = 16;
 /// The most queues of a claim that are asked one by one, whatever number of lanes there is.
 const FEW: usize = 16;
 /// To ask for the lanes of a queue costs about as much as to look at so many lanes.
-const ALIKE: i64 = 16;
+const ALIKE: usize = 16;
 
 const LANES: &str =
     "SELECT lane.id, priority, cursor, available, no_handler, queue, concurrency IS NOT NULL OR rate IS NOT NULL, keyed FROM lane JOIN queue ON queue.id = lane.queue
     WHERE queue.name = ?1 AND paused IN (0, 2, 11) AND (available > 0 OR no_handler > 0) ORDER BY priority";
-const LAST: &str = "SELECT coalesce(max(id), 0) FROM lane";
 const WITH_WORK: &str =
     "SELECT name FROM queue WHERE id IN (SELECT queue FROM lane WHERE available > 0 OR no_handler > 0)";
 const CLAIMED: &str = "SELECT claimed_at FROM claim WHERE lo BETWEEN ?1 AND ?2 ORDER BY lo DESC LIMIT 1";
@@ -51,8 +50,7 @@ pub(crate) fn with_work(tx: &Tx<'_>, queues: usize) -> Outcome<Option<HashSet<St
     if queues <= FEW {
         return Ok(None);
     }
-    let last: i64 = tx.conn.prepare_cached(LAST)?.query_one([], |row| row.get(0))?;
-    if last / 2 > queues as i64 * ALIKE {
+    if names::most_lanes(tx.conn)? as usize > queues * ALIKE {
         return Ok(None);
     }
     let mut find = tx.conn.prepare_cached(WITH_WORK)?;

@@ -14,6 +14,7 @@ const MAX: usize = 10_000;
 const QUEUE: &str = "SELECT id FROM queue WHERE name = ?1";
 const LANE: &str = "SELECT id FROM lane WHERE queue = ?1 AND priority = ?2";
 const INSERT: &str = "INSERT INTO lane (id, queue, priority, cursor) VALUES (?1, ?2, ?3, ?4)";
+const LAST: &str = "SELECT coalesce(max(id), 0) FROM lane";
 const FREE: &str = "DELETE FROM free_lane WHERE id = (SELECT min(id) FROM free_lane) RETURNING id";
 
 /// What is known of the names.
@@ -88,9 +89,18 @@ fn create(conn: &Connection, queue: i64, priority: i16) -> Outcome<i32> {
     Ok(lane)
 }
 
+/// How many lanes there are at most: each has the next number for its twin.
+pub(crate) fn most_lanes(conn: &Connection) -> Outcome<i32> {
+    Ok(last(conn)? / 2)
+}
+
+fn last(conn: &Connection) -> Outcome<i32> {
+    Ok(conn.prepare_cached(LAST)?.query_one([], |row| row.get(0))?)
+}
+
 /// The number after all others.
 fn next(conn: &Connection) -> Outcome<i32> {
-    let last: i32 = conn.query_one("SELECT coalesce(max(id), 0) FROM lane", [], |row| row.get(0))?;
+    let last = last(conn)?;
     if last + 2 > position::LANE_MAX {
         let message = format!(
             "the database has {} queues and priorities that are in use, the most it can have",

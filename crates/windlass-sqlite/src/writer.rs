@@ -200,9 +200,18 @@ mod tests {
     use crate::{SqliteOptions, connect, error::Fault, migrate};
     use jiff::Timestamp;
     use std::{
-        sync::atomic::{AtomicI64, Ordering},
+        sync::atomic::{AtomicBool, AtomicI64, Ordering},
         thread,
     };
+
+    static WAITS: AtomicBool = AtomicBool::new(false);
+
+    /// SQLite calls it while somebody else has the file, and does not go on before it returns.
+    fn waits(_: i32) -> bool {
+        WAITS.store(true, Ordering::SeqCst);
+        thread::sleep(GROUP_TIME * 2);
+        true
+    }
 
     /// For how long others had the file says nothing about how long a transaction may take. The clock is asked once in each.
     #[test]
@@ -210,8 +219,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("jobs.db");
         let options = SqliteOptions::default();
-        let conn = connect::writer(&path, &options).map_err(Fault::into_error).unwrap();
+        let mut conn = connect::writer(&path, &options).map_err(Fault::into_error).unwrap();
         migrate::migrate(&conn).map_err(Fault::into_error).unwrap();
+        conn.busy_handler(Some(waits)).unwrap();
         let transactions = AtomicI64::new(0);
         let writer = Writer {
             conn,
@@ -239,8 +249,9 @@ mod tests {
             .collect();
         drop(calls);
         let serving = thread::spawn(move || writer.serve(inbox));
-        // Nothing tells that it waits for the file. Where it does not yet, the test proves nothing.
-        thread::sleep(GROUP_TIME * 5);
+        while !WAITS.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
         other.execute_batch("ROLLBACK").unwrap();
         serving.join().unwrap();
         let times = answers.into_iter().map(|answer| answer.blocking_recv().unwrap().unwrap());
