@@ -1,5 +1,5 @@
 import { errorText } from './error_text.js'
-import { encodeArgs } from './json.js'
+import { encodeStored } from './json.js'
 import { Outcome, text } from './outcome.js'
 
 /** What is to be said of a job: an outcome's message, the JSON text of a result, or nothing, for it completed. */
@@ -17,7 +17,7 @@ export function ofValue (value: unknown): Said {
   if (value instanceof Concluded) return value.said
   if (typeof value === 'function' || typeof value === 'symbol') return undefined
   try {
-    return encodeArgs(value, 'the result')
+    return encodeStored(value, 'the result')
   } catch (error) {
     // Trying again would not help.
     return { type: 'discard', error: text(`the result cannot be stored: ${error instanceof Error ? error.message : error}`) }

@@ -1,7 +1,7 @@
 import type { Connection } from './connection.js'
 import type { JobDefinition } from './define.js'
 import { InvalidArgs, InvalidOption } from './errors.js'
-import { encode, encodeArgs } from './json.js'
+import { encode, encodeStored } from './json.js'
 import { onlyKnown, shown } from './known.js'
 import { KNOWN, wireJob, type EnqueueOptions } from './options.js'
 import { validate } from './schema.js'
@@ -101,5 +101,5 @@ export function encodeAll (kind: string, args: unknown[]): string {
   // In an array JSON would make null of them.
   const odd = args.find(each => typeof each === 'function' || typeof each === 'symbol')
   if (odd !== undefined) return encode(odd, what)
-  return encodeArgs(args.map(each => each === undefined ? {} : each), what)
+  return encodeStored(args.map(each => each === undefined ? {} : each), what)
 }

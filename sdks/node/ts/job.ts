@@ -1,4 +1,4 @@
-import { encodeArgs } from './json.js'
+import { encodeStored } from './json.js'
 import { LeaseLost } from './errors.js'
 import { answer, direct, type NativeReports } from './native.js'
 import { runSql } from './sql/enqueue_by.js'
@@ -109,7 +109,7 @@ export class Job<Args = unknown> {
   /** Keeps a value for the next attempt, in place of the one before. The store has it when this resolves. */
   async checkpoint (value: unknown): Promise<void> {
     const { native } = this.#running()
-    const text = encodeArgs(value, 'the checkpoint')
+    const text = encodeStored(value, 'the checkpoint')
     await answer(() => native.checkpoint(this.ticket, text))
   }
 

@@ -26,7 +26,7 @@ export function encode (value: unknown, what: string, refused: typeof InvalidArg
  * The same of what is stored for somebody who reads it later: args, results, checkpoints, meta. What JSON makes an empty object of is refused, too: a Map, a Set,
  * or a promise that somebody forgot to await. So are bytes, which it makes an object of numbered fields of.
  */
-export function encodeArgs (args: unknown, what: string, refused: typeof InvalidArgs | typeof InvalidOption = InvalidArgs): string {
+export function encodeStored (args: unknown, what: string, refused: typeof InvalidArgs | typeof InvalidOption = InvalidArgs): string {
   const text = encode(args, what, refused)
   // They leave an empty object, or a field named 0, so a text without either has none of them.
   const object = text.includes('{}') || text.includes('{"0":') ? lost(args, EMPTIED, what) : undefined

@@ -1,5 +1,5 @@
 import { InvalidOption, Unsupported } from './errors.js'
-import { encodeArgs } from './json.js'
+import { encodeStored } from './json.js'
 import type { NativeReports } from './native.js'
 import type { HandlerReport } from './records.js'
 
@@ -14,7 +14,7 @@ export class KeptReports implements NativeReports {
   /** `checkpoint` is what an earlier attempt left; undefined when nothing. */
   constructor (attempt: number, checkpoint: unknown) {
     this.#attempt = attempt
-    this.#checkpoint = checkpoint === undefined ? 'null' : encodeArgs(checkpoint, 'the checkpoint')
+    this.#checkpoint = checkpoint === undefined ? 'null' : encodeStored(checkpoint, 'the checkpoint')
   }
 
   /** What was said; null when nothing was. */

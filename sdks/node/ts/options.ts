@@ -1,6 +1,6 @@
 import { milliseconds, type Duration } from './duration.js'
 import { InvalidOption } from './errors.js'
-import { encodeArgs } from './json.js'
+import { encodeStored } from './json.js'
 import { onlyKnown } from './known.js'
 
 /** When failed attempts are tried again: `base`, then growing, at most `max`, give or take `jitter`. */
@@ -91,7 +91,7 @@ export function wireJob (kind: string, defaults: JobOptions, options: EnqueueOpt
   if (all.unique) onlyKnown(all.unique, OF_UNIQUE, 'unique')
   const wrong = all.unique && wrongUnique(all.unique, all.expiresIn)
   if (wrong !== undefined) throw new InvalidOption('invalid_option', `a unique job of kind "${kind}": ${wrong}`)
-  if (all.meta !== undefined) encodeArgs(all.meta, 'meta', InvalidOption) // refuses what JSON would empty
+  if (all.meta !== undefined) encodeStored(all.meta, 'meta', InvalidOption) // refuses what JSON would empty
   return {
     kind,
     queue: all.queue,

@@ -3,7 +3,7 @@ import type { Connection } from './connection.js'
 import type { ArgsInput, JobDefinition } from './define.js'
 import { check, needsJob } from './enqueue.js'
 import { InvalidOption } from './errors.js'
-import { encodeArgs } from './json.js'
+import { encodeStored } from './json.js'
 import { onlyKnown, shown } from './known.js'
 import { span, time, wireJob, type EnqueueOptions } from './options.js'
 import type { Duration } from './duration.js'
@@ -138,7 +138,7 @@ async function wireSchedule (spec: ScheduleSpec) {
   const { name, cron, zone, startsAt, endsAt, jitter, overlap, missed, job, args = {}, options } = spec
   needsJob(job)
   await check(job, args)
-  encodeArgs(args, `the args of schedule "${name}"`)
+  encodeStored(args, `the args of schedule "${name}"`)
   return {
     name, cron, zone, overlap, missed, starts_at: time(startsAt, 'startsAt'), ends_at: time(endsAt, 'endsAt'),
     jitter_ms: span(jitter, 'jitter'), job: { ...wireJob(job.kind, job.options, options), args },

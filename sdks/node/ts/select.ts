@@ -1,7 +1,7 @@
 import type { Connection } from './connection.js'
 import { signalOf } from './ending.js'
 import { InvalidOption } from './errors.js'
-import { encode, encodeArgs } from './json.js'
+import { encode, encodeStored } from './json.js'
 import { onlyKnown, shown } from './known.js'
 import { span, time } from './options.js'
 import { record, type JobState } from './records.js'
@@ -78,7 +78,7 @@ export async function change (on: Connection, op: 'cancel' | 'retry' | 'delete' 
   }
   const payload = typeof which === 'number' ? { ids: [which] } : Array.isArray(which) ? { ids: which } : wireSelection(which)
   const signal = typeof which === 'number' || Array.isArray(which) ? undefined : signalOf(which, op)
-  if (edit?.args !== undefined) encodeArgs(edit.args, 'the args of the edit')
+  if (edit?.args !== undefined) encodeStored(edit.args, 'the args of the edit')
   const text = encode({ ...payload, edit: edit && wireEdit(edit) }, 'what is selected or changed', InvalidOption)
   const answer = JSON.parse(await on.text(op, text, signal))
   if (typeof which === 'number') return answer.replies[0]

@@ -9,18 +9,24 @@ use std::{
 use windlass::{Client, History, HistoryRequest, testing};
 use windlass_core::{Store, wrap_store};
 
-/// A store with so many counts that they fit into one answer in steps of so much time only.
-struct Full {
+/// A store with so many counts that they fit into one answer in steps of so much time only. It counts how often it is asked for them, and lets everybody ask
+/// before it answers.
+struct Counters {
     store: Arc<dyn Store>,
     fits: Duration,
+    asked: AtomicUsize,
 }
 
 wrap_store! {
-    impl JobStore for Full, through store:
+    impl JobStore for Counters, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
      settings status configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by events wakeup close]
 
     async fn history(&self, request: &HistoryRequest) -> windlass::Result<History> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
         match request.step >= self.fits {
             true => self.store.history(request).await,
             false => Err(HistoryRequest::too_much()),
@@ -28,11 +34,16 @@ wrap_store! {
     }
 }
 
+impl Counters {
+    fn new(fits: Duration) -> Arc<Self> {
+        Arc::new(Self { store: Arc::clone(testing::client().store()), fits, asked: 0.into() })
+    }
+}
+
 const DAY: Duration = Duration::from_secs(86_400);
 
 fn full(fits: Duration) -> Site {
-    let store = Arc::new(Full { store: Arc::clone(testing::client().store()), fits });
-    Site::of(Client::from_store(store), |builder| builder)
+    Site::of(Client::from_store(Counters::new(fits)), |builder| builder)
 }
 
 #[tokio::test]
@@ -59,31 +70,10 @@ async fn a_part_that_the_store_refuses_leaves_the_other_figures() {
     assert!(!answer.text.contains("windlass_history_lag"), "{}", answer.text);
 }
 
-/// A store that counts how often its counters are asked for, and lets everybody ask before it answers.
-struct Counting {
-    store: Arc<dyn Store>,
-    asked: AtomicUsize,
-}
-
-wrap_store! {
-    impl JobStore for Counting, through store:
-    [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
-     settings status configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by events wakeup close]
-
-    async fn history(&self, request: &HistoryRequest) -> windlass::Result<History> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        for _ in 0..100 {
-            tokio::task::yield_now().await;
-        }
-        self.store.history(request).await
-    }
-}
-
 #[tokio::test]
 async fn a_page_looks_at_the_counters_once() {
-    let store = Arc::clone(testing::client().store());
-    let counting = Arc::new(Counting { store, asked: 0.into() });
-    let site = Site::of(Client::from_store(Arc::<Counting>::clone(&counting)), |builder| builder);
+    let counters = Counters::new(Duration::ZERO);
+    let site = Site::of(Client::from_store(Arc::<Counters>::clone(&counters)), |builder| builder);
     let hour = "/history?last_s=3600&step_s=60";
     let [sums, queues, worst] = ["&by=none", "&by=queue", "&by=queue_and_kind&outcome=failed&top=6"]
         .map(|more| format!("{hour}{more}"));
@@ -92,7 +82,7 @@ async fn a_page_looks_at_the_counters_once() {
     for answer in [overview, sums, queues, worst] {
         answer.is(200);
     }
-    assert_eq!(counting.asked.load(Ordering::Relaxed), 1);
+    assert_eq!(counters.asked.load(Ordering::Relaxed), 1);
     site.get(hour).await.is(200);
-    assert_eq!(counting.asked.load(Ordering::Relaxed), 2, "who asks later is told what is then");
+    assert_eq!(counters.asked.load(Ordering::Relaxed), 2, "who asks later is told what is then");
 }

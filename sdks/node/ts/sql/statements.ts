@@ -1,6 +1,6 @@
 import type { ArgsInput, JobDefinition } from '../define.js'
 import { InvalidOption } from '../errors.js'
-import { encode, encodeArgs } from '../json.js'
+import { encode, encodeStored } from '../json.js'
 import { wireJob, type EnqueueOptions, type WireJob } from '../options.js'
 
 /** A statement: its text, and its parameters, which are all texts. */
@@ -52,7 +52,7 @@ export function enqueueManySql<J extends JobDefinition> (job: J, args: Array<Arg
   const { unique_args: byArgs, encrypted, ...one } = wire
   refuseTwice(one)
   const start = encode(one, 'the options of the job', InvalidOption).slice(0, -1)
-  const text = (each: unknown) => encodeArgs(each === undefined ? {} : each, `the args of kind "${job.kind}"`)
+  const text = (each: unknown) => encodeStored(each === undefined ? {} : each, `the args of kind "${job.kind}"`)
   const all = `[${args.map(each => `${start},"args":${text(each)}}`).join(',')}]`
   const name = `"${schema.replaceAll('"', '""')}"`
   if (encrypted) {

@@ -5,28 +5,26 @@ from __future__ import annotations
 import traceback
 from asyncio import CancelledError
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any, Callable
 
 from ..context import Context
 from ..outcome import Cancel, Complete, Discard, Snooze
 from ._tasks import TaskContext, TaskError, TaskResultStatus, task_finished, task_started
 
-if TYPE_CHECKING:
-    from .backend import Backend
-
 
 class Attempt:
     """Entered while the task's function runs."""
 
-    def __init__(self, backend: Backend, task: Any, ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> None:
-        self._backend, self._task, self._ctx = backend, task, ctx
-        self._given = args, kwargs
+    def __init__(self, backend: type, takes_context: bool, ctx: Context, result: Callable[..., Any]) -> None:
+        self._backend, self._takes_context, self._ctx = backend, takes_context, ctx
+        self._result = result
+        """Makes the task's result of its status and what else is known."""
 
     def __enter__(self) -> list[Any]:
         """What the function is given before its args."""
         result = self._result(TaskResultStatus.RUNNING)
-        task_started.send(type(self._backend), task_result=result)
-        return [TaskContext(task_result=result)] if self._task.takes_context else []
+        task_started.send(self._backend, task_result=result)
+        return [TaskContext(task_result=result)] if self._takes_context else []
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if error is not None:
@@ -41,12 +39,12 @@ class Attempt:
         if isinstance(said, Complete) or not isinstance(said, BaseException):
             result = self._result(TaskResultStatus.SUCCESSFUL, finished_at=_now())
             object.__setattr__(result, "_return_value", said.result if isinstance(said, Complete) else said)
-            task_finished.send(type(self._backend), task_result=result)
+            task_finished.send(self._backend, task_result=result)
         elif self._is_the_end(said):
             text = "".join(traceback.format_exception(said))
             error = TaskError(exception_class_path=f"{type(said).__module__}.{type(said).__qualname__}", traceback=text)
             # What a receiver raises does not take the place of what the task said.
-            task_finished.send_robust(type(self._backend), task_result=self._result(TaskResultStatus.FAILED, finished_at=_now(), errors=[error]))
+            task_finished.send_robust(self._backend, task_result=self._result(TaskResultStatus.FAILED, finished_at=_now(), errors=[error]))
 
     def _is_the_end(self, said: BaseException) -> bool:
         """Whether the task is not tried again, here or elsewhere."""
@@ -56,10 +54,6 @@ class Attempt:
         if reason in ("shutdown", "lost") or (reason is None and isinstance(said, (CancelledError, GeneratorExit))):
             return False
         return reason == "cancelled" or (self._ctx.is_last_attempt and not isinstance(said, Snooze))
-
-    def _result(self, status: Any, **facts: Any) -> Any:
-        ctx = self._ctx
-        return self._backend._result(self._task, str(ctx.id), status, *self._given, enqueued_at=ctx.enqueued_at, attempt=ctx.attempt, **facts)
 
 
 def _now() -> datetime:

@@ -145,7 +145,7 @@ class Backend(BaseTaskBackend):
         """What the job of a task calls."""
 
         def run(ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> Any:
-            with (attempt := Attempt(self, task, ctx, args, kwargs)) as first:
+            with (attempt := self._attempt(task, ctx, args, kwargs)) as first:
                 value = task.func(*first, *args, **kwargs)
             return attempt.returned(value)
 
@@ -155,7 +155,7 @@ class Backend(BaseTaskBackend):
                 # Not where the caller has entered one, or runs its event loop in a thread's: they see to their connections.
                 is_own = getattr(own, "token", None) is not None and getattr(AsyncToSync.executors, "current", None) is None
                 try:
-                    with (attempt := Attempt(self, task, ctx, args, kwargs)) as first:
+                    with (attempt := self._attempt(task, ctx, args, kwargs)) as first:
                         value = await task.func(*first, *args, **kwargs)
                     return attempt.returned(value)
                 finally:
@@ -163,6 +163,12 @@ class Backend(BaseTaskBackend):
                         await sync_to_async(connections.close_all if is_own else close_old_connections)()
 
         return run_async if iscoroutinefunction(task.func) else run
+
+    def _attempt(self, task: Any, ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> Attempt:
+        def result(status: Any, **facts: Any) -> Any:
+            return self._result(task, str(ctx.id), status, args, kwargs, enqueued_at=ctx.enqueued_at, attempt=ctx.attempt, **facts)
+
+        return Attempt(type(self), task.takes_context, ctx, result)
 
     def _result(self, task: Any, id: str, status: Any, args: Any, kwargs: Any, *, attempt: int = 0, **facts: Any) -> Any:
         known: dict[str, Any] = {"enqueued_at": None, "started_at": None, "last_attempted_at": None, "finished_at": None, "errors": []}
