@@ -36,6 +36,8 @@ test test-dashboard test-dist test-node test-python test-interop test-versions: 
 # Clippy is the compiler here, so that one build lints, too: `cargo clippy` before it would compile every dependency twice (two minutes).
 test: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
 test: export CLIPPY_ARGS := -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+# One that hangs is to say so before CI's time is over.
+test: export WINDLASS_TEST_LIMIT := 1800
 test: export TIMEFORMAT := took %R s, %U s of the processor
 test: deps lint-text ## everything that CI runs; installs what is missing, starts its own PostgreSQL
 	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo 'cargo-deny is not installed: left out (cargo install cargo-deny)'; fi
