@@ -106,6 +106,31 @@ pub async fn a_long_retry_blocks(fixture: &dyn Fixture) {
     assert_eq!(worker.work_all(10).await, ids[1..]);
 }
 
+/// What ended is not forgotten where housekeeping removed another end of the queue before a claim saw that one, in a better lane or a worse one.
+pub async fn an_end_is_kept_beside_a_removed_one(fixture: &dyn Fixture) {
+    let Some(store) = keyed(fixture).await else { return };
+    limit(&store, KeyLimit::default().with_concurrency(1)).await;
+    for (n, priority) in [0, 2].into_iter().enumerate() {
+        let key = format!("serial{n}");
+        limit_key(&store, &key, KeyLimit::serial()).await;
+        let ids = [0, 0].map(|_| job_of(&key).with_priority(priority));
+        let ids = store.enqueue(&ids).await.expect("enqueue");
+        enqueue(&store, job_of("other").with_priority(1)).await;
+        let worker = worker_on(&store).await;
+        let jobs = worker.claim_all(10).await;
+        let (first, other): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|held| key_of(held) == key);
+        assert_eq!((ids_of(&first), other.len()), (ids[..1].to_vec(), 1));
+        worker.except(&first[0], retry(LATER)).await;
+        worker.waits().await;
+        worker.complete_all(&other).await;
+        for _ in 0..12 {
+            maintain_with(&store, KEEP_NOTHING).await;
+        }
+        assert_eq!(store.cancel(&ids[..1]).await.expect("cancel"), [CancelReply::Cancelled]);
+        assert_eq!(worker.work_all(10).await, ids[1..], "of priority {priority}");
+    }
+}
+
 /// What a dead worker held comes first, and so does what one handed back at its end.
 pub async fn a_rescued_job_goes_first(fixture: &dyn Fixture) {
     let Some(store) = keyed(fixture).await else { return };

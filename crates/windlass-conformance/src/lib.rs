@@ -61,8 +61,7 @@ pub mod settle;
 pub mod slots;
 pub mod starts;
 pub mod steps;
-#[doc(hidden)]
-pub mod suite;
+mod suite;
 pub mod suspect;
 pub mod timings;
 pub mod unique;

@@ -9,7 +9,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::task::JoinSet;
 use windlass_core::{
@@ -22,7 +22,7 @@ use windlass_core::{
 const WORKERS: u64 = 3;
 /// How many rounds each of them makes.
 const ROUNDS: usize = 60;
-/// How many jobs the last drain asks for at a time, and how often at most.
+/// How many jobs the last drain asks for at a time, and how often all is drained at most.
 const BATCH: u32 = 50;
 const DRAIN_ROUNDS: usize = 2_000;
 /// Everything settled goes at once, and segments move on at every chance; the dead stay.
@@ -310,19 +310,22 @@ impl Member {
         self.store.deregister(me.id).await.expect("deregister");
     }
 
+    /// Claims and completes until nothing is left, and does not wait for ever for what nobody hands out.
     async fn drain(&self, me: &TestWorker) {
-        for _ in 0..DRAIN_ROUNDS {
+        let mut last_found = Instant::now();
+        loop {
             let claims = me.claim(BATCH).await;
             me.complete_claims(&claims).await;
             self.shared.complete(&steps::ids(&claims));
-            let mut left = 0;
-            for name in &self.queues {
-                let seen = queue(&self.store, name).await;
-                left += seen.available + seen.running;
-            }
-            if left == 0 {
+            let (x, y) =
+                (queue(&self.store, &self.queues[0]).await, queue(&self.store, &self.queues[1]).await);
+            if [&x, &y].iter().all(|seen| seen.available + seen.running == 0) {
                 break;
             }
+            if !claims.is_empty() {
+                last_found = Instant::now();
+            }
+            assert!(last_found.elapsed() < DEADLINE, "what is left is handed out to nobody: {x:?}, {y:?}");
         }
     }
 

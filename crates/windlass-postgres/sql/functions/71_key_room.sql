@@ -34,7 +34,6 @@ DECLARE
     v_hi   xid8[];
     v_kept pg_snapshot := (SELECT e.kept_from FROM {schema}.event_log e);
     c      {schema}.key_lane;
-    v_missed boolean;
     v_more boolean := false;
     v_ids  bigint[] := '{}';
     v_keys text[] := '{}';
@@ -44,21 +43,20 @@ DECLARE
     v_ended record;
     r      record;
 BEGIN
+    -- Settlements may have gone with their segment before they were seen here; then all is counted anew, before anything that it counts by is taken away.
     FOR v_lane IN SELECT l.id FROM {schema}.lane l WHERE l.queue = p_queue AND l.id < 0 LOOP
         c := {schema}.key_lane_of(v_lane);
-        v_now := pg_current_snapshot();
-        -- Settlements may have gone with their segment before they were seen here. Looked for first: an old transaction that is open makes xmin older than
-        -- every segment, and what was held since is dead, but not yet gone.
-        v_missed := pg_snapshot_xmax(v_kept) > pg_snapshot_xmin(c.folded) AND (SELECT cardinality(d.lo) > 0 FROM {schema}.delta(c.folded, v_kept) d);
-        IF v_missed AND EXISTS (SELECT 1 FROM {schema}.key_held h WHERE h.lane_id = v_lane) THEN
-            -- What ended in the lanes before is not held any more, and goes on to count.
-            IF (SELECT q.key_rates FROM {schema}.queue q WHERE q.name = p_queue) THEN
-                PERFORM {schema}.note_ended(p_queue, array_agg(u.key), array_agg(u.at)) FROM unnest(v_keys, v_held, v_at) AS u(key, held, at)
-                    WHERE u.held HAVING count(*) > 0;
-            END IF;
+        CONTINUE WHEN pg_snapshot_xmax(v_kept) <= pg_snapshot_xmin(c.folded) OR (SELECT cardinality(d.lo) = 0 FROM {schema}.delta(c.folded, v_kept) d);
+        -- Looked for first: an old transaction that is open makes xmin older than every segment, and what was held since is dead, but not yet gone.
+        IF EXISTS (SELECT 1 FROM {schema}.key_held h WHERE h.lane_id = v_lane) THEN
             PERFORM {schema}.count_held(p_queue);
             RETURN false;
         END IF;
+        PERFORM {schema}.put_key_lane(c, c.tag, c.turn, pg_current_snapshot());
+    END LOOP;
+    FOR v_lane IN SELECT l.id FROM {schema}.lane l WHERE l.queue = p_queue AND l.id < 0 LOOP
+        c := {schema}.key_lane_of(v_lane);
+        v_now := pg_current_snapshot();
         SELECT d.lo, d.hi INTO v_lo, v_hi FROM {schema}.delta(c.folded, v_now) d;
         WITH settled AS MATERIALIZED (
             SELECT s.seq, s.low_id, s.high_id, s.completed, s.settled_at FROM unnest(v_lo, v_hi) AS r(lo, hi)
@@ -80,7 +78,7 @@ BEGIN
                (SELECT count(*) > 0 FROM settled) AS any, (SELECT count(*) = 1000 FROM told) AS more
             INTO r FROM happened h;
         v_more := v_more OR r.more;
-        IF r.any OR v_missed THEN PERFORM {schema}.put_key_lane(c, c.tag, c.turn, v_now); END IF;
+        IF r.any THEN PERFORM {schema}.put_key_lane(c, c.tag, c.turn, v_now); END IF;
         v_ids := v_ids || r.ids; v_keys := v_keys || r.keys; v_over := v_over || r.over; v_held := v_held || r.held; v_at := v_at || r.at;
     END LOOP;
     -- What was held when the queue got its limits. Where such a job waits it is in the keyed lane from now on, so that what happens to it is told; but not where a row of it is

@@ -143,11 +143,13 @@ BEGIN
     RETURN v_more;
 END $$;
 
--- begin_key_limits(queue): before limits change: the queue's lock, and what was settled until now is noted under the limits of until now. Whether it had such.
+-- begin_key_limits(queue): before limits change: the queue's lock, and what was settled until now is noted under the limits of until now. Whether it had such. What is counted is not to
+-- lose its segment meanwhile.
 CREATE OR REPLACE FUNCTION {schema}.begin_key_limits(p_queue text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     PERFORM {schema}.lock_keys(p_queue, true);
     IF EXISTS (SELECT 1 FROM {schema}.queue q WHERE q.name = p_queue AND q.keyed) AND {schema}.keys_are_limited(p_queue) THEN
         PERFORM {schema}.make_room(p_queue);
