@@ -71,7 +71,11 @@ impl<'c> Tx<'c> {
             .query_one([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
         match next.cmp(&memory.next_sequence) {
             Ordering::Equal => {}
-            Ordering::Greater => memory.lanes.forget(),
+            // Another program was there. It may have gone on from an older state that was put back, which no number tells then.
+            Ordering::Greater => {
+                memory.lanes.forget();
+                memory.names.forget();
+            }
             // What was there was put back to an older state, which has other queues and lanes under their numbers.
             Ordering::Less => *memory = Memory::default(),
         }
