@@ -117,7 +117,10 @@ impl Writer {
     fn commit_alone(&mut self, mut command: BoxCommand) {
         let durable = command.durable();
         let done = self.transaction(durable, |tx| Ok(command.run(tx)));
-        command.answer(done.err().map(|(error, _)| error).as_ref());
+        match done {
+            Err(_) if command.unattended() => self.later.push(command),
+            done => command.answer(done.err().map(|(error, _)| error).as_ref()),
+        }
     }
 
     /// One transaction around `work`, which says whether to commit. The error's flag: the transaction
@@ -200,6 +203,7 @@ mod tests {
     use crate::{SqliteOptions, connect, error::Fault, migrate};
     use jiff::Timestamp;
     use std::{
+        path::Path,
         sync::atomic::{AtomicBool, AtomicI64, Ordering},
         thread,
     };
@@ -213,6 +217,21 @@ mod tests {
         true
     }
 
+    fn writer(path: &Path, conn: Connection, clock: Clock) -> Writer {
+        Writer {
+            conn,
+            file: Arc::new(OpenedFile::at(path)),
+            clock,
+            synchronous: Synchronous::Normal,
+            signal: Signal::of(path),
+            undelivered: Arc::default(),
+            wal: Wal::of(path, Duration::ZERO),
+            memory: Memory::default(),
+            later: Vec::new(),
+            current: Synchronous::Normal,
+        }
+    }
+
     /// For how long others had the file says nothing about how long a transaction may take. The clock is asked once in each.
     #[test]
     fn what_waited_for_the_file_is_committed_together() {
@@ -223,20 +242,10 @@ mod tests {
         migrate::migrate(&conn).map_err(Fault::into_error).unwrap();
         conn.busy_handler(Some(waits)).unwrap();
         let transactions = AtomicI64::new(0);
-        let writer = Writer {
-            conn,
-            file: Arc::new(OpenedFile::at(&path)),
-            clock: Clock::new(move || {
-                Timestamp::from_microsecond(transactions.fetch_add(1, Ordering::SeqCst)).unwrap()
-            }),
-            synchronous: Synchronous::Normal,
-            signal: Signal::of(&path),
-            undelivered: Arc::default(),
-            wal: Wal::of(&path, options.busy_timeout),
-            memory: Memory::default(),
-            later: Vec::new(),
-            current: Synchronous::Normal,
-        };
+        let clock = Clock::new(move || {
+            Timestamp::from_microsecond(transactions.fetch_add(1, Ordering::SeqCst)).unwrap()
+        });
+        let writer = writer(&path, conn, clock);
         let other = Connection::open(&path).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         let (calls, inbox) = mpsc::channel::<BoxCommand>(10);
@@ -256,5 +265,30 @@ mod tests {
         serving.join().unwrap();
         let times = answers.into_iter().map(|answer| answer.blocking_recv().unwrap().unwrap());
         assert_eq!(times.take(2).collect::<Vec<_>>(), [0, 0], "the first two of ten");
+    }
+
+    /// Commands of a group that cannot commit run one by one: each of these transactions waits for the file anew.
+    #[test]
+    fn what_nobody_waits_for_is_kept_where_it_is_alone_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jobs.db");
+        let options = SqliteOptions { busy_timeout: Duration::ZERO, ..SqliteOptions::default() };
+        let conn = connect::writer(&path, &options).map_err(Fault::into_error).unwrap();
+        migrate::migrate(&conn).map_err(Fault::into_error).unwrap();
+        let mut writer = writer(&path, conn, Clock::default());
+        let done = Arc::new(AtomicI64::new(0));
+        let ran = Arc::clone(&done);
+        let task = Task::<(), _>::unattended(move |_: &mut Tx<'_>| {
+            ran.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        });
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        writer.commit_alone(task);
+        assert_eq!((done.load(Ordering::SeqCst), writer.later.len()), (0, 1));
+        other.execute_batch("ROLLBACK").unwrap();
+        let kept = writer.later.remove(0);
+        writer.commit_alone(kept);
+        assert_eq!((done.load(Ordering::SeqCst), writer.later.len()), (1, 0));
     }
 }
