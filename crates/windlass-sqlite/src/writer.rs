@@ -71,6 +71,9 @@ impl Writer {
                 tracing::warn!(error = %fault.into_error(), "cannot shorten the write-ahead log");
             }
         }
+        // Nobody comes any more after whom it could be done.
+        let mut left = std::mem::take(&mut self.later).into();
+        self.commit_group(&mut left);
     }
 
     /// Runs what waits in one transaction, as much as fits into its time.

@@ -116,9 +116,15 @@ async fn a_dropped_claim_call_hands_its_jobs_back() {
     assert_eq!(f.take(next, 5).await.len(), 1);
 }
 
-/// The jobs of an answer that nobody takes go back also where the file is another's just then.
+/// The jobs of an answer that nobody takes go back also where the file is another's just then, and the store is closed next.
 #[tokio::test]
 async fn a_dropped_claim_call_hands_its_jobs_back_beside_a_lock() {
+    for closes in [false, true] {
+        a_claim_that_is_dropped_beside_a_lock_goes_back(closes).await;
+    }
+}
+
+async fn a_claim_that_is_dropped_beside_a_lock_goes_back(closes: bool) {
     let folder = tempfile::tempdir().unwrap();
     let options = SqliteOptions { busy_timeout: Duration::from_millis(20), ..SqliteOptions::default() };
     let store = SqliteStore::open(&url(&folder), options).unwrap();
@@ -150,8 +156,11 @@ async fn a_dropped_claim_call_hands_its_jobs_back_beside_a_lock() {
     drop(lost);
     assert_eq!(store.enqueue(&jobs(1)).await.unwrap_err().kind(), ErrorKind::Unavailable);
     other.execute_batch("ROLLBACK").unwrap();
+    if closes {
+        store.close().await;
+    }
     store.enqueue(&jobs(1)).await.unwrap();
-    assert_eq!(counts().await.1, held - 1);
+    assert_eq!(counts().await.1, held - 1, "closes: {closes}");
 }
 
 /// The runtime asks for an answer to a heartbeat within a sixth of the lease, and then asks again. Where other processes hold the file for longer
