@@ -41,7 +41,7 @@ END $$;
 
 -- move_jobs(segment, lane, xid, id, most): looks at the next `most` jobs behind this position, fewer where their args have
 -- more than 32 MiB, moves those that nobody has claimed, drops the cancelled among them with their entries in
--- cancelled_in_log. Returns how many moved and the position that it came to; a NULL lane: there are no more.
+-- cancelled_in_log; of serial keys it tells that, as claims do that step over them. Returns how many moved and the position that it came to; a NULL lane: there are no more.
 -- Cost: linear in `most`, and two index probes for each lane behind the position.
 CREATE OR REPLACE FUNCTION {schema}.move_jobs(
     p_segment smallint, INOUT p_lane integer, INOUT p_xid xid8, INOUT p_id bigint, p_most integer, OUT moved bigint)
@@ -53,6 +53,7 @@ DECLARE
     v_places tid[];
     v_xids   xid8[];
     v_lane   integer;
+    v_told   bigint;
 BEGIN
     WITH near AS MATERIALIZED (
         SELECT j.place, k.lane_id, j.xid, j.id, j.bytes,
@@ -93,8 +94,13 @@ BEGIN
                   -- Others of its block are found by it (log_rows): it moves with them, and goes in the next turn.
                   AND NOT EXISTS (SELECT 1 FROM {schema}.job n WHERE ((j.id & 15) = 1 OR j.attributes ^@ ' ') AND NOT j.moved
                                   AND n.lane_id = j.lane_id AND n.xid = j.xid AND n.id > j.id AND n.id <= ((j.id - 1) | 15) + 1)
-                RETURNING j.id)
-            DELETE FROM {schema}.cancelled_in_log s USING gone g WHERE s.job_id = g.id AND s.lane_id = v_lane;
+                RETURNING j.id, j.attributes
+            ), passed AS (DELETE FROM {schema}.cancelled_in_log s USING gone g WHERE s.job_id = g.id AND s.lane_id = v_lane)
+            -- Of those that were begun nobody has told that they are over.
+            SELECT count({schema}.tell_key(g.id, v_lane, g.attributes, false)) INTO v_told FROM gone g
+                WHERE strpos(g.attributes, '"key"') > 0 AND EXISTS (
+                    SELECT 1 FROM {schema}.key_room h WHERE h.queue = (SELECT l.queue FROM {schema}.lane l WHERE l.id = v_lane)
+                      AND h.key = {schema}.key_of(g.attributes) AND g.id = ANY (h.begun));
         END LOOP;
     END IF;
 

@@ -27,6 +27,7 @@ mod group_commit_unique;
 mod history;
 mod id_blocks;
 mod key_edits;
+mod key_ends;
 mod key_lookahead;
 mod keys;
 mod lane_locks;

@@ -1,0 +1,40 @@
+//! Keys whose jobs ended where claims do not see it any more: the segment that said so was emptied before.
+
+use crate::{
+    cluster::Fixture,
+    keys::{claim, of, work_all},
+};
+use std::{sync::Arc, time::Duration};
+use windlass_conformance::steps::{KEEP_NOTHING, QUEUE, eventually, maintain_with, worker_on};
+use windlass_core::{CancelReply, DeleteReply, Disposition, KeyLimit, KeyLimitsChange, Store};
+
+async fn empty_segments(store: &Arc<dyn Store>) {
+    for _ in 0..12 {
+        maintain_with(store, KEEP_NOTHING).await;
+    }
+}
+
+/// The first job of a key waited for its retry, became due, and was taken away where it then stood in the log; nobody claimed of the queue before that row went with its segment.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_is_taken_away_in_the_log_frees_its_key_though_its_row_is_removed() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    store.limit_keys(QUEUE, &KeyLimitsChange::Default(KeyLimit::serial())).await.unwrap();
+    for deletes in [false, true] {
+        let ids = store.enqueue(&of(&format!("deletes: {deletes}"), 2)).await.unwrap();
+        let worker = worker_on(&store).await;
+        let first = worker.take_one().await;
+        worker
+            .except(&first, Disposition::Retry { delay: Duration::from_millis(50), error: "no".into() })
+            .await;
+        assert!(claim(&worker, 10).await.is_empty());
+        eventually("it is due", || async { (store.promote(10).await.unwrap().count > 0).then_some(()) })
+            .await;
+        match deletes {
+            true => assert_eq!(store.delete(&ids[..1]).await.unwrap(), [DeleteReply::Deleted]),
+            false => assert_eq!(store.cancel(&ids[..1]).await.unwrap(), [CancelReply::Cancelled]),
+        }
+        empty_segments(&store).await;
+        assert_eq!(work_all(&worker, 10).await, ids[1..], "deleted: {deletes}");
+    }
+}
