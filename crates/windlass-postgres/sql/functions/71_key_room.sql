@@ -82,11 +82,14 @@ BEGIN
         v_ids := v_ids || r.ids; v_keys := v_keys || r.keys; v_over := v_over || r.over; v_held := v_held || r.held; v_at := v_at || r.at;
     END LOOP;
     -- What was held when the queue got its limits. Where such a job waits it is in the keyed lane from now on, so that what happens to it is told; but not where a row of it is
-    -- to be stepped over there. One that somebody edits or cancels in a transaction that stays open is told of from where it is: see key_left.
+    -- to be stepped over there. One that somebody edits or cancels in a transaction that stays open is told of from where it is: see key_left. Where the claim is gone, or has no jobs
+    -- any more, all of it was settled, and what said so went with its segment.
     WITH free AS MATERIALIZED ( -- lane by lane: as a join it may be planned the other way round, and walks all that was ever held
         SELECT h.* FROM {schema}.lane l CROSS JOIN LATERAL (
-            SELECT k.ctid AS place, k.id, k.key, s.settled_at AS at FROM {schema}.key_held k CROSS JOIN LATERAL {schema}.settlement_of(k.lane_id, k.seq, k.id) s
-            WHERE k.lane_id = l.id OFFSET 0) AS h
+            SELECT k.ctid AS place, k.id, k.key, coalesce(s.settled_at, clock_timestamp()) AS at
+            FROM {schema}.key_held k LEFT JOIN LATERAL {schema}.settlement_of(k.lane_id, k.seq, k.id) s ON true
+            WHERE k.lane_id = l.id AND (s.settled_at IS NOT NULL
+                OR NOT EXISTS (SELECT 1 FROM {schema}.claim c WHERE c.lane_id = k.lane_id AND c.seq = k.seq AND c.job_count > 0)) OFFSET 0) AS h
         WHERE l.queue = p_queue AND l.id > 0
     ), gone AS (DELETE FROM {schema}.key_held k WHERE k.ctid = ANY (ARRAY(SELECT f.place FROM free f)))
     SELECT array_agg(f.id) AS ids, array_agg(f.key) AS keys, array_agg(NULL::boolean) AS over, array_agg(true) AS held, array_agg(f.at) AS at INTO r FROM free f;

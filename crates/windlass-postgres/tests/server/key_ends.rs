@@ -2,7 +2,7 @@
 
 use crate::{
     cluster::Fixture,
-    keys::{claim, of, work_all},
+    keys::{claim, complete, of, work_all},
 };
 use std::{sync::Arc, time::Duration};
 use windlass_conformance::steps::{KEEP_NOTHING, QUEUE, eventually, maintain_with, worker_on};
@@ -36,5 +36,24 @@ async fn a_job_that_is_taken_away_in_the_log_frees_its_key_though_its_row_is_rem
         }
         empty_segments(&store).await;
         assert_eq!(work_all(&worker, 10).await, ids[1..], "deleted: {deletes}");
+    }
+}
+
+/// What was held when the queue got its limits ended, and nobody claimed of the queue before the settlement went with its segment.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_held_before_the_limits_is_held_no_more_though_its_end_is_removed() {
+    for looks in [false, true] {
+        let fixture = Fixture::fresh().await;
+        let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+        let worker = worker_on(&store).await;
+        let ids = store.enqueue(&of("a", 2)).await.unwrap();
+        let held = [worker.take_one().await];
+        store.limit_keys(QUEUE, &KeyLimitsChange::Default(KeyLimit::serial())).await.unwrap();
+        if looks {
+            assert!(claim(&worker, 10).await.is_empty());
+        }
+        complete(&worker, &held).await;
+        empty_segments(&store).await;
+        assert_eq!(work_all(&worker, 10).await, ids[1..], "a claim saw the limits: {looks}");
     }
 }
