@@ -43,6 +43,7 @@ DECLARE
     v_left    integer;      -- jobs that the queue may still hand out
     v_most    integer;      -- jobs that the lane may still hand out now
     v_ahead   integer;      -- rows that are looked at
+    v_steps   integer := 0; -- how often cancelled ones were among them
     v_bytes   bigint;
     v_got     integer;
     v_locked  integer := 0;
@@ -166,6 +167,11 @@ BEGIN
                                SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.lane_id = v_lane AND (s.xid, s.job_id) > (r.lo, r.lo_id) AND s.xid <= r.hi LIMIT 1) AS s)
                     INTO v_lo, v_lo_id, v_hi, v_cancelled FROM {schema}.after(v_lo, v_hi, v_xid, v_id) a;
             END IF;
+            -- A bulk cancellation of many lanes would take longer than a call may: the next one goes on.
+            IF v_cancelled AND pass > 1 AND v_steps >= 20 THEN
+                v_more := true;
+                EXIT;
+            END IF;
             v_began := clock_timestamp();
             v_late := pg_current_xact_id_if_assigned() IS NOT NULL;
 
@@ -220,6 +226,7 @@ BEGIN
                 -- count as the claim's and are settled with it; once there was nothing else, however few jobs it is to hand out. And args are added up, first as they
                 -- are stored, so that no more than v_bytes of those is read, then as they are.
                 v_ahead := CASE WHEN v_cancelled AND pass > 1 THEN 1000 ELSE least(v_most, 1000) END;
+                v_steps := v_steps + v_cancelled::integer;
                 RETURN QUERY
                 WITH ahead AS MATERIALIZED (
                     SELECT j.*, (SELECT true FROM {schema}.cancelled_in_log s WHERE s.lane_id + 0 = v_lane AND s.job_id = j.id LIMIT 1) AS gone
