@@ -43,6 +43,8 @@ fn escape(text: &str) -> Option<(char, usize)> {
         'n' => Some('\n'),
         'r' => Some('\r'),
         't' => Some('\t'),
+        'b' => Some('\u{8}'),
+        'f' => Some('\u{c}'),
         'u' => None,
         _ => return None,
     };
@@ -68,9 +70,9 @@ mod tests {
 
     #[test]
     fn escapes_are_read_and_places_kept() {
-        let quoted = r#"a\"b\u00e4\/\ud83d\ude00\x\u12"#;
+        let quoted = r#"a\"b\u00e4\/\ud83d\ude00\b\f\x\u12"#;
         let read = Unescaped::of(quoted).read().unwrap();
-        assert_eq!(read.text, r#"a"bä/😀\x\u12"#);
+        assert_eq!(read.text, "a\"bä/😀\u{8}\u{c}\\x\\u12");
         let at = read.text.find('ä').unwrap();
         let (start, end) = read.place(at, at + 'ä'.len_utf8());
         assert_eq!(&quoted[start..end], r"\u00e4");
