@@ -152,6 +152,12 @@ test('a count that takes long is told as it goes on, and ends with its question'
   Object.assign(mock.store.bulks.get('b_2'), { state: 'previewed', count: 320, exact: true });
   await page.getByRole('dialog').getByText('Type 320 to confirm').waitFor();
   assert.equal(asked(mock, 'DELETE', 'bulk/b_2').length, 0);
+  await page.getByRole('dialog').getByRole('button', { name: 'Back' }).click();
+  await page.getByRole('button', { name: 'Select none' }).click();
+  // As where nobody asked for it while this page was not seen.
+  await count();
+  Object.assign(mock.store.bulks.get('b_3'), { state: 'stopped' });
+  await page.getByRole('dialog').getByText('The count was stopped.').waitFor();
 });
 
 test('a run can be stopped, and is still there after a reload', async t => {

@@ -143,7 +143,8 @@ impl Bulk {
         let batch = Arc::new(Batch::new(shown, change.edit, per_second, self.stop.child_token()));
         {
             let mut kept = self.lock();
-            if kept.count(State::Counting) >= AT_ONCE {
+            // Those that are named need no count, or a short one.
+            if matches!(which, Which::Filter(_)) && !kept.make_room() {
                 return Err(too_many("are counted"));
             }
             kept.add(Arc::clone(&batch));
@@ -202,7 +203,7 @@ impl Bulk {
     }
 
     pub(crate) fn get(&self, id: &str) -> Result<Shown, Problem> {
-        Ok(self.find(id)?.shown().clone())
+        Ok(self.find(id)?.ask())
     }
 
     /// Stops one, or forgets its preview. What was done stays done.

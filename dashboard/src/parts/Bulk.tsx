@@ -84,7 +84,7 @@ export function BulkDialog({ asked: { action, target, edit }, close, started }: 
       if (gone) return end();
       setFound(answer.count);
       if (counting) timer = setTimeout(() => void get<BulkPreview>(at).then(show, failed), AGAIN_MS);
-      else if (answer.error) wrong(problemOf({ title: 'Not counted', detail: answer.error }));
+      else if (answer.state !== 'previewed') wrong(problemOf({ title: 'Not counted', detail: answer.error ?? 'The count was stopped.' }));
       else {
         setPreview(answer);
         setProblem(undefined);

@@ -1,7 +1,11 @@
-use super::{LIFE, Shown, State, counted::Counted};
+use super::{AT_ONCE, LIFE, Shown, State, counted::Counted};
 use crate::problem::Problem;
 use jiff::Timestamp;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use windlass::JobEdit;
 
@@ -9,12 +13,16 @@ use windlass::JobEdit;
 const MOST: usize = 100;
 /// How many ids previews hold together, at 8 bytes: the oldest goes first.
 const MOST_IDS: usize = 1_000_000;
+/// A count that nobody has asked for in so long makes room for another: the page was closed, or what came by curl ended. A page that is not seen asks once a minute.
+const FORGOTTEN: Duration = Duration::from_secs(90);
 
 /// One that is previewed, runs or is over.
 pub(super) struct Batch {
     shown: Mutex<Shown>,
     /// Until it begins.
     counted: Mutex<Counted>,
+    /// When somebody wanted to know how far it is.
+    asked: Mutex<Instant>,
     pub(super) edit: JobEdit,
     pub(super) per_second: Option<f64>,
     pub(super) stop: CancellationToken,
@@ -22,11 +30,18 @@ pub(super) struct Batch {
 
 impl Batch {
     pub(super) fn new(shown: Shown, edit: JobEdit, per_second: Option<f64>, stop: CancellationToken) -> Self {
-        Self { shown: Mutex::new(shown), counted: Mutex::default(), edit, per_second, stop }
+        let asked = Mutex::new(Instant::now());
+        Self { shown: Mutex::new(shown), counted: Mutex::default(), asked, edit, per_second, stop }
     }
 
     pub(super) fn shown(&self) -> MutexGuard<'_, Shown> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How far it is, for somebody who wants to know.
+    pub(super) fn ask(&self) -> Shown {
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.shown().clone()
     }
 
     /// The jobs that were counted; from then on it holds none.
@@ -57,6 +72,10 @@ impl Batch {
         matches!(self.shown().state, State::Done | State::Stopped | State::Failed)
     }
 
+    fn is_forgotten(&self) -> bool {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).elapsed() >= FORGOTTEN
+    }
+
     fn has_expired(&self) -> bool {
         let shown = self.shown();
         shown.state == State::Previewed && Timestamp::now() >= shown.expires_at
@@ -77,31 +96,41 @@ impl Kept {
         self.0.push(batch);
     }
 
-    /// It is known which jobs one is for, or why not.
+    /// Whether the jobs of another can be counted, if need be in the place of one that nobody waits for.
+    pub(super) fn make_room(&self) -> bool {
+        let is_forgotten = |batch: &&Arc<Batch>| batch.is(State::Counting) && batch.is_forgotten();
+        self.count(State::Counting) < AT_ONCE
+            || self.0.iter().find(is_forgotten).map(|batch| batch.end()).is_some()
+    }
+
+    /// It is known which jobs one is for, or why not; unless it was stopped meanwhile.
     pub(super) fn counted(
         &mut self,
         batch: &Batch,
         counted: windlass::Result<(Counted, bool)>,
     ) -> Result<(), Problem> {
-        let (counted, exact) = match counted {
-            Ok(counted) => counted,
-            Err(error) => {
-                let problem = Problem::from(error);
-                let mut shown = batch.shown();
-                (shown.state, shown.error) = (State::Failed, Some(problem.clone().detail()));
-                return Err(problem);
-            }
-        };
-        while self.held() + counted.ids.len() > MOST_IDS && self.forget(|batch| batch.held() > 0) {}
+        // What was stopped keeps none, and pushes none out.
+        let more = counted.as_ref().map_or(0, |(counted, _)| counted.ids.len());
+        let more = if batch.stop.is_cancelled() { 0 } else { more };
+        while self.held() + more > MOST_IDS && self.forget(|batch| batch.held() > 0) {}
         let mut shown = batch.shown();
         if batch.stop.is_cancelled() {
             shown.state = State::Stopped;
-        } else {
-            (shown.state, shown.exact, shown.count) = (State::Previewed, exact, counted.ids.len() as u64);
-            shown.expires_at = Timestamp::now() + LIFE;
-            *batch.counted.lock().unwrap_or_else(PoisonError::into_inner) = counted;
+            return Ok(());
         }
-        Ok(())
+        match counted {
+            Ok((counted, exact)) => {
+                (shown.state, shown.exact, shown.count) = (State::Previewed, exact, counted.ids.len() as u64);
+                shown.expires_at = Timestamp::now() + LIFE;
+                *batch.counted.lock().unwrap_or_else(PoisonError::into_inner) = counted;
+                Ok(())
+            }
+            Err(error) => {
+                let problem = Problem::from(error);
+                (shown.state, shown.error) = (State::Failed, Some(problem.clone().detail()));
+                Err(problem)
+            }
+        }
     }
 
     pub(super) fn find(&self, id: &str) -> Option<Arc<Batch>> {
@@ -133,8 +162,7 @@ mod tests {
     use std::time::Duration;
     use windlass::JobId;
 
-    /// One that was counted.
-    fn preview(kept: &mut Kept, id: &str, ids: usize) -> Arc<Batch> {
+    fn counting(kept: &mut Kept, id: &str) -> Arc<Batch> {
         let shown = Shown {
             id: id.to_owned(),
             action: Action::Cancel,
@@ -150,10 +178,15 @@ mod tests {
             state: State::Counting,
             error: None,
         };
-        let counted = Counted::of(vec![JobId(1); ids]);
         let batch = Arc::new(Batch::new(shown, JobEdit::new(), None, CancellationToken::new()));
         kept.add(Arc::clone(&batch));
-        kept.counted(&batch, Ok((counted, true))).unwrap();
+        batch
+    }
+
+    /// One that was counted.
+    fn preview(kept: &mut Kept, id: &str, ids: usize) -> Arc<Batch> {
+        let batch = counting(kept, id);
+        kept.counted(&batch, Ok((Counted::of(vec![JobId(1); ids]), true))).unwrap();
         batch
     }
 
@@ -170,5 +203,20 @@ mod tests {
         preview(&mut kept, "third", MOST_IDS / 2);
         let left = ["runs", "small", "first", "second", "third"].map(|id| kept.find(id).is_some());
         assert_eq!((left, kept.held()), ([true, false, false, true, true], MOST_IDS));
+    }
+
+    #[test]
+    fn one_that_is_stopped_pushes_none_out() {
+        let mut kept = Kept::default();
+        preview(&mut kept, "first", MOST_IDS);
+        let batch = counting(&mut kept, "second");
+        batch.end();
+        let ids = vec![JobId(1); MOST_IDS];
+        kept.counted(&batch, Ok((Counted::of(ids), true))).unwrap();
+        assert!(kept.find("first").is_some() && batch.held() == 0);
+        let late = Err(windlass::Error::new(windlass::ErrorKind::Unavailable, "the store is away"));
+        kept.counted(&batch, late).unwrap();
+        let shown = batch.shown();
+        assert_eq!((shown.state, shown.error.as_deref()), (State::Stopped, None));
     }
 }

@@ -292,8 +292,26 @@ async fn a_count_that_takes_long_goes_on_behind_its_answer() {
     site.ask(Operator, "POST", "/bulk", preview.clone()).await.refused(429, "too_many");
     let stopped = site.ask(Operator, "DELETE", &format!("/bulk/{}", ids[0]), Value::Null).await.is(200);
     assert_eq!(stopped["state"], "stopped");
-    let shown = site.ask(Operator, "POST", "/bulk", preview).await.is(201);
+    let shown = site.ask(Operator, "POST", "/bulk", preview.clone()).await.is(201);
     assert_eq!(shown["state"], "counting");
+    // Those that are named need no count.
+    for action in ["retry", "delete"] {
+        let named = json!({"action": action, "ids": ["1", "2"]});
+        let shown = site.ask(Operator, "POST", "/bulk", named).await.is(201);
+        assert_eq!((&shown["state"], &shown["count"]), (&json!("previewed"), &json!(2)));
+    }
+
+    // Whoever wanted the second has gone.
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        for asked in [&ids[2], &ids[3], shown["id"].as_str().unwrap()] {
+            site.get(&format!("/bulk/{asked}")).await.is(200);
+        }
+    }
+    let last = site.ask(Operator, "POST", "/bulk", preview.clone()).await.is(201);
+    assert_eq!(last["state"], "counting");
+    site.ask(Operator, "POST", "/bulk", preview).await.refused(429, "too_many");
+    assert_eq!(site.get(&format!("/bulk/{}", ids[1])).await.is(200)["state"], "stopped");
 }
 
 /// Asks until it is so.
