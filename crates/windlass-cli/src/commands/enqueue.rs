@@ -18,7 +18,7 @@ use crate::{
 use jiff::Timestamp;
 use serde_json::json;
 use std::time::Duration;
-use windlass::{Conflict, EnqueuedOnce, EnqueuedUnique, Limits, NewJob};
+use windlass::{Args, Conflict, EnqueuedOnce, EnqueuedUnique, Limits, NewJob};
 
 /// What to enqueue.
 #[derive(clap::Args)]
@@ -104,13 +104,14 @@ impl Enqueue {
 
     fn job(self) -> Outcome<NewJob> {
         let kind = self.kind.ok_or_else(|| Failure::usage("usage", "name the job's kind"))?;
-        let text = match (self.positional_args.or(self.args), self.args_file) {
-            (_, Some(path)) => input::read_args(&path)?,
-            (Some(text), None) if text == "-" => input::read_args("-")?,
-            (Some(text), None) => text,
-            (None, None) => "{}".to_owned(),
+        let read = |path: &str| Ok(Args::parse(&input::read_args(path)?)?);
+        let args = match (self.positional_args.or(self.args), self.args_file) {
+            (_, Some(path)) => read(&path),
+            (Some(text), None) if text == "-" => read("-"),
+            (Some(text), None) => args(&text),
+            (None, None) => args("{}"),
         };
-        let job = NewJob::new(kind, args(&text)?)
+        let job = NewJob::new(kind, args?)
             .with_queue(self.queue)
             .with_priority(self.priority)
             .with_max_attempts(self.max_attempts);

@@ -78,6 +78,18 @@ fn usage_errors_exit_with_2() {
     }
 }
 
+/// No shell took their quotes.
+#[test]
+fn args_of_a_file_are_not_told_to_be_quoted() {
+    let home = Home::new();
+    std::fs::write(home.path().join("args.json"), "{to: anna}").unwrap();
+    let file = home.run(&["enqueue", "mail", "--args-file", "args.json"]);
+    for answer in [file, home.run_with(&["enqueue", "mail", "-"], b"{to: anna}")] {
+        let answer = answer.refused(2, &["args are not valid JSON"]);
+        assert!(!answer.stderr.contains("single quotes"), "{}", answer.stderr);
+    }
+}
+
 #[test]
 fn errors_are_json_when_json_is_asked_for() {
     let home = Home::new();
