@@ -156,8 +156,9 @@ impl Bulk {
             let counted = counted.await.unwrap_or_else(|_| Err(defect()));
             lock(&kept).counted(&of_task, counted)
         });
-        if let Ok(Ok(counted)) = timeout(PATIENCE, task).await {
-            counted?;
+        if let Ok(Ok(Err(problem))) = timeout(PATIENCE, task).await {
+            self.lock().leave_out(&batch); // nobody was told of it
+            return Err(problem);
         }
         let shown = batch.shown().clone();
         Ok(shown)

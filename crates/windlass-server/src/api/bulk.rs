@@ -3,7 +3,7 @@ use crate::{
     app::App,
     audit::Note,
     auth::Identity,
-    bulk::{Action, Change, Preview, Which},
+    bulk::{self, Action, Change, Preview, Which},
     extract::{Body, Name, parse_id},
     problem::{Problem, wrong_at},
     redact::hidden,
@@ -69,7 +69,8 @@ pub(crate) async fn preview(
     let (which, filter) = which(&app, &identity, filter, ids)?;
     let actor = identity.actor().to_owned();
     let shown = app.bulk.preview(Preview { action, change, which, filter, per_second, actor }).await?;
-    let note = Note { filter: Some(shown.noted()), reason, count: Some(shown.count) };
+    let count = (shown.state == bulk::State::Previewed).then_some(shown.count);
+    let note = Note { filter: Some(shown.noted()), reason, count };
     Ok((StatusCode::CREATED, Extension(note), Json(json!(shown))))
 }
 

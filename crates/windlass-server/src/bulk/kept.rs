@@ -96,6 +96,10 @@ impl Kept {
         self.0.push(batch);
     }
 
+    pub(super) fn leave_out(&mut self, batch: &Arc<Batch>) {
+        self.0.retain(|kept| !Arc::ptr_eq(kept, batch));
+    }
+
     /// Whether the jobs of another can be counted, if need be in the place of one that nobody waits for.
     pub(super) fn make_room(&self) -> bool {
         let is_forgotten = |batch: &&Arc<Batch>| batch.is(State::Counting) && batch.is_forgotten();

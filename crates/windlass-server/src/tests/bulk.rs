@@ -268,6 +268,8 @@ async fn a_count_that_takes_long_goes_on_behind_its_answer() {
         (&shown["state"], &shown["count"], &shown["exact"]),
         (&json!("counting"), &json!(0), &json!(false))
     );
+    let entry = site.ask(Admin, "GET", "/audit?action=bulk.preview", Value::Null).await.is(200);
+    assert_eq!(entry["items"][0]["count"], Value::Null, "nobody knows it yet: {entry}");
     let path = format!("/bulk/{}", shown["id"].as_str().unwrap());
     let confirm = format!("{path}/confirm");
     slow.go.add_permits(1);
@@ -367,6 +369,21 @@ async fn a_job_that_comes_back_while_others_are_deleted_stays() {
         (&json!("done"), &json!(2), &json!(1)),
         "{shown}"
     );
+}
+
+#[tokio::test]
+async fn previews_that_are_refused_keep_nothing_out() {
+    let site = Site::in_memory();
+    site.enqueue("a", json!(1)).await;
+    let cancel = json!({"action": "cancel", "filter": {"kind": "a"}});
+    let id = site.ask(Operator, "POST", "/bulk", cancel).await.is(201)["id"].as_str().unwrap().to_owned();
+    site.ask(Operator, "POST", &format!("/bulk/{id}/confirm"), json!({"count": 1})).await.is(202);
+    ended(&site, &id).await;
+    for _ in 0..101 {
+        let wrong = json!({"action": "delete", "filter": {"state": "running"}});
+        site.ask(Operator, "POST", "/bulk", wrong).await.refused(422, "invalid_option");
+    }
+    assert_eq!(site.get(&format!("/bulk/{id}")).await.is(200)["done"], 1);
 }
 
 #[tokio::test]
