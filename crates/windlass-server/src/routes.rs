@@ -294,7 +294,7 @@ fn of_jobs() -> Vec<Route> {
         write(Method::PATCH, "/jobs/{id}", "jobs.edit", jobs::edit)
             .takes("JobEdit")
             .gives("Reply")
-            .about("Changes it while it waits"),
+            .about("Changes it while it waits. What is left out stays, and so does what is null, but for args: they become null"),
     ]
 }
 
