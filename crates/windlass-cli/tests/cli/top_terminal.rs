@@ -45,6 +45,7 @@ impl Terminal {
 
     fn run(&self, mut command: Command) -> Child {
         let line = || self.line.try_clone().unwrap();
+        command.env("TERM", "xterm"); // without, or where it is dumb, no bar is drawn: CI sets none
         command.stdin(line()).stdout(line()).stderr(line()).spawn().unwrap()
     }
 
