@@ -11,20 +11,36 @@ use jiff::Timestamp;
 use tokio_postgres::{Row, types::Type};
 use windlass_core::{Args, AttemptError, Attributes, JobId, JobRecord, Result, WorkerId};
 
+/// A page of failed jobs asks for each of them: so what its attempts ended with comes with the job, in one statement.
 pub(crate) async fn job(db: &Database, id: JobId) -> Result<Option<JobRecord>> {
     let connection = db.client("find a job").await?;
-    let Some(mut record) = job_on(db, &connection, id).await? else { return Ok(None) };
-    let errors = db
-        .sql("SELECT attempt, at, error FROM {schema}.attempt_error WHERE job_id = $1 ORDER BY at, attempt");
-    for row in connection.query(&errors, &[(&id.0, Type::INT8)], Effect::Repeatable).await? {
-        record.errors.push(AttemptError {
-            attempt: count16(&row, 0)?,
-            at: get(&row, 1)?,
-            error: get(&row, 2)?,
-        });
-    }
+    let sql = db.sql(
+        "SELECT r.*, e.* FROM {schema}.job_record($1) r CROSS JOIN LATERAL (
+             SELECT array_agg(x.attempt ORDER BY x.at, x.attempt) AS attempts, array_agg(x.at ORDER BY x.at, x.attempt) AS ended_at,
+                    array_agg(x.error ORDER BY x.at, x.attempt) AS attempt_errors
+             FROM {schema}.attempt_error x WHERE x.job_id = $1) e",
+    );
+    let rows = connection.query(&sql, &[(&id.0, Type::INT8)], Effect::Repeatable).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let mut record = job_record(row)?;
+    record.errors = errors(row)?;
     record.report = reported(db, &connection, id).await?.map(Box::new);
     Ok(Some(record))
+}
+
+/// The last three columns. Without attempts that failed they are NULL.
+fn errors(row: &Row) -> Result<Vec<AttemptError>> {
+    let first = row.len() - 3;
+    let Some(attempts) = get::<Option<Vec<i16>>>(row, first)? else { return Ok(Vec::new()) };
+    let (ends, errors): (Vec<Timestamp>, Vec<String>) = (get(row, first + 1)?, get(row, first + 2)?);
+    let each = attempts.into_iter().zip(ends).zip(errors);
+    Ok(each
+        .map(|((attempt, at), error)| AttemptError {
+            attempt: u16::try_from(attempt).unwrap_or(0),
+            at,
+            error,
+        })
+        .collect())
 }
 
 /// Without the errors of its attempts and what its handlers said.
