@@ -123,9 +123,7 @@ pub async fn an_end_is_kept_beside_a_removed_one(fixture: &dyn Fixture) {
         worker.except(&first[0], retry(LATER)).await;
         worker.waits().await;
         worker.complete_all(&other).await;
-        for _ in 0..12 {
-            maintain_with(&store, KEEP_NOTHING).await;
-        }
+        empty_segments(&store).await;
         assert_eq!(store.cancel(&ids[..1]).await.expect("cancel"), [CancelReply::Cancelled]);
         assert_eq!(worker.work_all(10).await, ids[1..], "of priority {priority}");
     }

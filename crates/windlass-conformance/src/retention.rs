@@ -183,9 +183,7 @@ pub async fn completed_jobs_stay_for_the_longest_time(fixture: &dyn Fixture) {
         assert_eq!(worker.complete(&held).await, Settled::Accepted);
     }
     set(&store, &[rule("a", JobState::Completed).with_age(LATER)]).await;
-    for _ in 0..12 {
-        maintain_with(&store, KEEP_NOTHING).await;
-    }
+    empty_segments(&store).await;
     assert_eq!(left(&store, &ids).await, ids);
     set(&store, &[rule("a", JobState::Completed).with_age(Duration::ZERO)]).await;
     eventually("the completed jobs are removed", || async {

@@ -7,7 +7,7 @@ mod observe;
 mod test_worker;
 
 pub use held::{Held, held, ids};
-pub use observe::{errors_of, is_removed, maintain_with, queue, record, rescue_of, state};
+pub use observe::{empty_segments, errors_of, is_removed, maintain_with, queue, record, rescue_of, state};
 pub use test_worker::{TestWorker, worker, worker_on};
 
 use std::{future::Future, sync::Arc, time::Duration};

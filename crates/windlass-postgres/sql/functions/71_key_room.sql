@@ -34,6 +34,7 @@ DECLARE
     v_hi   xid8[];
     v_kept pg_snapshot := (SELECT e.kept_from FROM {schema}.event_log e);
     c      {schema}.key_lane;
+    v_lanes {schema}.key_lane[] := '{}';
     v_more boolean := false;
     v_ids  bigint[] := '{}';
     v_keys text[] := '{}';
@@ -46,16 +47,19 @@ BEGIN
     -- Settlements may have gone with their segment before they were seen here; then all is counted anew, before anything that it counts by is taken away.
     FOR v_lane IN SELECT l.id FROM {schema}.lane l WHERE l.queue = p_queue AND l.id < 0 LOOP
         c := {schema}.key_lane_of(v_lane);
-        CONTINUE WHEN pg_snapshot_xmax(v_kept) <= pg_snapshot_xmin(c.folded) OR (SELECT cardinality(d.lo) = 0 FROM {schema}.delta(c.folded, v_kept) d);
-        -- Looked for first: an old transaction that is open makes xmin older than every segment, and what was held since is dead, but not yet gone.
-        IF EXISTS (SELECT 1 FROM {schema}.key_held h WHERE h.lane_id = v_lane) THEN
-            PERFORM {schema}.count_held(p_queue);
-            RETURN false;
+        IF pg_snapshot_xmax(v_kept) > pg_snapshot_xmin(c.folded) AND (SELECT cardinality(d.lo) > 0 FROM {schema}.delta(c.folded, v_kept) d) THEN
+            -- Looked for first: an old transaction that is open makes xmin older than every segment, and what was held since is dead, but not yet gone.
+            IF EXISTS (SELECT 1 FROM {schema}.key_held h WHERE h.lane_id = v_lane) THEN
+                PERFORM {schema}.count_held(p_queue);
+                RETURN false;
+            END IF;
+            PERFORM {schema}.put_key_lane(c, c.tag, c.turn, pg_current_snapshot());
+            c := {schema}.key_lane_of(v_lane);
         END IF;
-        PERFORM {schema}.put_key_lane(c, c.tag, c.turn, pg_current_snapshot());
+        v_lanes := v_lanes || c;
     END LOOP;
-    FOR v_lane IN SELECT l.id FROM {schema}.lane l WHERE l.queue = p_queue AND l.id < 0 LOOP
-        c := {schema}.key_lane_of(v_lane);
+    FOREACH c IN ARRAY v_lanes LOOP
+        v_lane := c.lane_id;
         v_now := pg_current_snapshot();
         SELECT d.lo, d.hi INTO v_lo, v_hi FROM {schema}.delta(c.folded, v_now) d;
         WITH settled AS MATERIALIZED (

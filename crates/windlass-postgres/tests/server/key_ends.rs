@@ -5,14 +5,8 @@ use crate::{
     keys::{claim, complete, of, work_all},
 };
 use std::{sync::Arc, time::Duration};
-use windlass_conformance::steps::{KEEP_NOTHING, QUEUE, eventually, maintain_with, worker_on};
+use windlass_conformance::steps::{QUEUE, empty_segments, eventually, worker_on};
 use windlass_core::{CancelReply, DeleteReply, Disposition, KeyLimit, KeyLimitsChange, Store};
-
-async fn empty_segments(store: &Arc<dyn Store>) {
-    for _ in 0..12 {
-        maintain_with(store, KEEP_NOTHING).await;
-    }
-}
 
 /// The first job of a key waited for its retry, became due, and was taken away where it then stood in the log; nobody claimed of the queue before that row went with its segment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

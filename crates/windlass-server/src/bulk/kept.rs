@@ -102,9 +102,15 @@ impl Kept {
 
     /// Whether the jobs of another can be counted, if need be in the place of one that nobody waits for.
     pub(super) fn make_room(&self) -> bool {
-        let is_forgotten = |batch: &&Arc<Batch>| batch.is(State::Counting) && batch.is_forgotten();
-        self.count(State::Counting) < AT_ONCE
-            || self.0.iter().find(is_forgotten).map(|batch| batch.end()).is_some()
+        if self.count(State::Counting) < AT_ONCE {
+            return true;
+        }
+        let Some(batch) = self.0.iter().find(|batch| batch.is(State::Counting) && batch.is_forgotten())
+        else {
+            return false;
+        };
+        batch.end();
+        true
     }
 
     /// It is known which jobs one is for, or why not; unless it was stopped meanwhile.
@@ -114,9 +120,11 @@ impl Kept {
         counted: windlass::Result<(Counted, bool)>,
     ) -> Result<(), Problem> {
         // What was stopped keeps none, and pushes none out.
-        let more = counted.as_ref().map_or(0, |(counted, _)| counted.ids.len());
-        let more = if batch.stop.is_cancelled() { 0 } else { more };
-        while self.held() + more > MOST_IDS && self.forget(|batch| batch.held() > 0) {}
+        if let Ok((counted, _)) = &counted
+            && !batch.stop.is_cancelled()
+        {
+            while self.held() + counted.ids.len() > MOST_IDS && self.forget(|batch| batch.held() > 0) {}
+        }
         let mut shown = batch.shown();
         if batch.stop.is_cancelled() {
             shown.state = State::Stopped;
