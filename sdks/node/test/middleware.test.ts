@@ -144,7 +144,8 @@ onSqlite('a worker of any kind keeps the names of a thousand kinds at most, and 
   await started(t, windlass.worker({ queues: { default: 100 } }).handleAny((_, job) => job.kind))
   const ids = await Promise.all(Array.from({ length: 1_500 }, (_, n) => windlass.enqueue(defineJob(`kind.${n}`), {})))
   for (const [n, id] of ids.entries()) assert.equal((await ended(windlass, id)).result, `kind.${n}`)
-  assert.ok(most > 1_000 && most < 1_500, `${most}`)
+  // Names are forgotten before an exchange that finds a thousand: the one before may have ended with just as many.
+  assert.ok(most >= 1_000 && most < 1_500, `${most}`)
 })
 
 test('two handlers of any kind are refused, and so is what is none', async () => {
