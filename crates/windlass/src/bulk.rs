@@ -55,7 +55,9 @@ impl<'a> Selection<'a> {
         }
     }
 
-    pub(crate) fn of_ids(client: &'a Client, ids: Vec<JobId>) -> Self {
+    pub(crate) fn of_ids(client: &'a Client, mut ids: Vec<JobId>) -> Self {
+        let mut named = HashSet::new();
+        ids.retain(|id| named.insert(*id));
         Self { ids: Some(ids), ..Self::new(client, JobFilter::default()) }
     }
 

@@ -119,7 +119,7 @@ impl Client {
         Selection::new(self, filter)
     }
 
-    /// These jobs, to cancel, retry, edit or delete them with progress and at a pace; [`Self::cancel`] and its like say what became of each. A dry run looks
+    /// These jobs, each once, to cancel, retry, edit or delete them with progress and at a pace; [`Self::cancel`] and its like say what became of each. A dry run looks
     /// at each of them; whether another job has the key of one that would be retried shows only then.
     ///
     /// ```

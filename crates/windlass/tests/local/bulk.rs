@@ -71,7 +71,8 @@ async fn a_dry_run_of_named_jobs_says_what_the_call_would() {
     let job = || NewJob::new("work", Args::parse("{}").unwrap());
     let ids = client.enqueue_many((0..3).map(|_| job())).await.unwrap();
     client.cancel(&ids[..1]).await.unwrap();
-    let named = [&ids[..], &[JobId(4711)]].concat();
+    // One of them twice: it is touched once.
+    let named = [&ids[..], &[JobId(4711)], &ids[2..]].concat();
     let select = |dry_run| client.select_ids(named.clone()).dry_run(dry_run);
     let (later, first) =
         (JobEdit::new().with_delay(Duration::from_secs(60)), JobEdit::new().with_priority(-5));
