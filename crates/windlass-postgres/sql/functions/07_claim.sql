@@ -223,9 +223,9 @@ BEGIN
             END IF;
             IF v_cancelled OR v_got = 0 AND v_sum > 0 THEN
                 -- The same with two more things to see to, of at most 1,000 rows. Cancelled jobs are stepped over: they
-                -- count as the claim's and are settled with it; once there was nothing else, however few jobs it is to hand out. And args are added up, first as they
-                -- are stored, so that no more than v_bytes of those is read, then as they are.
-                v_ahead := CASE WHEN v_cancelled AND pass > 1 THEN 1000 ELSE least(v_most, 1000) END;
+                -- count as the claim's and are settled with it; once there was nothing else, however few jobs it is to hand out, and few where other lanes had many, however
+                -- many it is to hand out. And args are added up, first as they are stored, so that no more than v_bytes of those is read, then as they are.
+                v_ahead := CASE WHEN v_cancelled AND pass > 1 THEN 1000 ELSE least(v_most, CASE WHEN v_cancelled AND v_steps >= 20 THEN 100 ELSE 1000 END) END;
                 v_steps := v_steps + v_cancelled::integer;
                 RETURN QUERY
                 WITH ahead AS MATERIALIZED (
