@@ -15,7 +15,9 @@ use std::collections::{HashMap, HashSet};
 const LANES: &str = "SELECT lane, n, queue FROM keyed_lane WHERE NOT ended";
 const CREATE: &str = "INSERT OR IGNORE INTO keyed_lane (lane, queue, entered, vt, ended)
     SELECT id, queue, cursor, 0, 0 FROM lane WHERE queue = ?1 AND (?2 IS NULL OR id = ?2)";
-const CHANGED: &str = "UPDATE log_state SET key_changes = key_changes + 1 RETURNING key_changes";
+/// Never the same number twice, also where an older one was put back.
+const CHANGED: &str =
+    "UPDATE log_state SET key_changes = key_changes + 1 + (random() & 1073741823) RETURNING key_changes";
 
 /// What is subtracted from the id of a job that the others of its key wait for.
 pub(crate) const FIRST: i64 = position::SEQUENCE_MAX + 1;

@@ -1,4 +1,5 @@
-//! The numbers of queues and lanes, which the writer remembers between transactions until some were removed.
+//! The numbers of queues and lanes, which the writer remembers between transactions until some were removed, or others created: an older state of the file may be put
+//! back, where other queues get the same numbers.
 
 use crate::{
     error::{Fault, Outcome},
@@ -15,19 +16,22 @@ const QUEUE: &str = "SELECT id FROM queue WHERE name = ?1";
 const LANE: &str = "SELECT id FROM lane WHERE queue = ?1 AND priority = ?2";
 const INSERT: &str = "INSERT INTO lane (id, queue, priority, cursor) VALUES (?1, ?2, ?3, ?4)";
 const LAST: &str = "SELECT coalesce(max(id), 0) FROM lane";
+/// Never the same number twice, also where an older one was put back.
+const CHANGED: &str =
+    "UPDATE log_state SET name_changes = name_changes + 1 + (random() & 1073741823) RETURNING name_changes";
 const FREE: &str = "DELETE FROM free_lane WHERE id = (SELECT min(id) FROM free_lane) RETURNING id";
 
 /// What is known of the names.
 #[derive(Default)]
 pub(crate) struct Names {
-    /// After which removal.
+    /// After which change.
     version: i64,
     queues: HashMap<String, i64>,
     lanes: HashMap<(i64, i16), i32>,
 }
 
 impl Names {
-    /// At the begin of a transaction: forgets everything when another program removed some of it.
+    /// At the begin of a transaction: forgets everything when another program changed some of it.
     pub(crate) fn refresh(&mut self, version: i64) {
         if self.version != version {
             self.forget();
@@ -51,7 +55,9 @@ impl Names {
             Some(queue) => queue,
             None => {
                 conn.prepare_cached("INSERT INTO queue (name) VALUES (?1)")?.execute([name])?;
-                conn.last_insert_rowid()
+                let queue = conn.last_insert_rowid();
+                self.changed(conn)?;
+                queue
             }
         };
         if self.queues.len() >= MAX {
@@ -70,13 +76,22 @@ impl Names {
             conn.prepare_cached(LANE)?.query_one(params![queue, priority], |row| row.get(0)).optional()?;
         let (lane, created) = match found {
             Some(lane) => (lane, false),
-            None => (create(conn, queue, priority)?, true),
+            None => {
+                self.changed(conn)?;
+                (create(conn, queue, priority)?, true)
+            }
         };
         if self.lanes.len() >= MAX {
             self.lanes.clear();
         }
         self.lanes.insert((queue, priority), lane);
         Ok((lane, created))
+    }
+
+    /// Tells the others. What is known here is still so.
+    fn changed(&mut self, conn: &Connection) -> Outcome<()> {
+        self.version = conn.prepare_cached(CHANGED)?.query_one([], |row| row.get(0))?;
+        Ok(())
     }
 }
 

@@ -27,6 +27,14 @@ pub(crate) struct NewestLanes {
 }
 
 impl NewestLanes {
+    /// Whether these are the newest stretches, as they are stored: another program may have taken the same numbers after an older state was put back.
+    pub(crate) fn are(&self, stored: &[u8]) -> bool {
+        let known = self.stretches.iter().map(|pos| pos.to_le_bytes());
+        self.lane == 0
+            || stored.len() == self.stretches.len() * 8
+                && known.zip(stored.chunks_exact(8)).all(|(known, stored)| known == *stored)
+    }
+
     /// Another program took numbers since.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();

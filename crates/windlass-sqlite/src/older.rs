@@ -5,7 +5,8 @@ use crate::{clock::Micros, error::Outcome, tx::Tx};
 const WROTE: &str = "UPDATE log_state SET older_at = ?1, older_wrote = 0 WHERE older_wrote OR older_at > ?1";
 const WROTE_AT: &str = "SELECT newer_only, older_at FROM log_state";
 const LIVES: &str = "SELECT 1 FROM worker WHERE ended_at IS NULL AND version IS NULL";
-const SHUT_OUT: &str = "UPDATE log_state SET newer_only = 1, name_changes = name_changes + 1";
+const SHUT_OUT: &str =
+    "UPDATE log_state SET newer_only = 1, name_changes = name_changes + 1 + (random() & 1073741823)";
 const REFUSE: &str = "UPDATE migration SET compatible_with = 15 WHERE compatible_with < 15";
 
 /// What is known of older programs.

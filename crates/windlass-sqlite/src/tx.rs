@@ -29,7 +29,8 @@ pub(crate) enum Count {
 
 const COUNTS: usize = 8;
 
-const BEGIN: &str = "SELECT next_sequence, key_changes, name_changes, lanes_upto FROM log_state";
+const BEGIN: &str =
+    "SELECT next_sequence, key_changes, name_changes, lanes_upto, newest_stretches FROM log_state";
 const END: &str = "UPDATE log_state SET next_sequence = ?1, lanes_upto = ?1";
 const END_HANDED: &str = "UPDATE log_state SET next_sequence = ?1, lanes_upto = ?1, handed = handed + ?2";
 const LANES_MISSED: &str = "UPDATE log_state SET lanes_from = ?1";
@@ -66,13 +67,15 @@ pub(crate) struct Tx<'c> {
 impl<'c> Tx<'c> {
     /// After BEGIN IMMEDIATE.
     pub(crate) fn begin(conn: &'c Connection, memory: &'c mut Memory, now: Micros) -> Outcome<Self> {
-        let (next, key_changes, name_changes, lanes_upto): (i64, i64, i64, i64) = conn
-            .prepare_cached(BEGIN)?
-            .query_one([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+        let (next, key_changes, name_changes, lanes_upto, lanes_are_known): (i64, i64, i64, i64, bool) =
+            conn.prepare_cached(BEGIN)?.query_one([], |row| {
+                let known = memory.lanes.are(row.get_ref(4)?.as_blob()?);
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, known))
+            })?;
         match next.cmp(&memory.next_sequence) {
-            Ordering::Equal => {}
-            // Another program was there. It may have gone on from an older state that was put back, which no number tells then.
-            Ordering::Greater => {
+            Ordering::Equal if lanes_are_known => {}
+            // Another program was there. It may have gone on from an older state that was put back, as one of a version that does not tell of new names.
+            Ordering::Equal | Ordering::Greater => {
                 memory.lanes.forget();
                 memory.names.forget();
             }

@@ -1,6 +1,6 @@
-use crate::fixture::{Fixture, job, jobs, url};
+use crate::fixture::{Fixture, jobs, url};
 use std::{fs, path::Path};
-use windlass_core::{ErrorKind, JobState, JobStore, NewJob};
+use windlass_core::{ErrorKind, JobState, JobStore};
 use windlass_sqlite::{SqliteOptions, SqliteStore};
 
 fn open(path: &Path) -> windlass_core::Result<SqliteStore> {
@@ -189,48 +189,6 @@ async fn a_copy_that_is_made_while_the_file_is_in_use_is_a_store() {
     store.deregister(worker).await.unwrap();
     assert_eq!(store.job(added[0]).await.unwrap().unwrap().state, JobState::Available);
     assert_eq!(f.state(added[0]).await, JobState::Completed);
-}
-
-fn of(queue: &'static str) -> NewJob {
-    job("test").with_queue(queue)
-}
-
-/// A store that knew queue "later", and whose file is as it was before, with queue "a" alone: as `.restore` does it, in one transaction, under programs that have it open.
-async fn put_back() -> Fixture {
-    let f = Fixture::new();
-    f.enqueue(&[of("a")]).await.unwrap();
-    let copy = f.folder.path().join("copy.db");
-    let other = rusqlite::Connection::open(f.path()).unwrap();
-    other.execute("VACUUM INTO ?1", [copy.to_str().unwrap()]).unwrap();
-    f.enqueue(&[of("later")]).await.unwrap();
-    other.execute("ATTACH ?1 AS old", [copy.to_str().unwrap()]).unwrap();
-    let put_back = "SELECT group_concat(format('DELETE FROM main.%s; INSERT INTO main.%s SELECT * FROM old.%s;', name, name, name), '')
-        FROM sqlite_schema WHERE type = 'table'";
-    let put_back: String = other.query_one(put_back, [], |row| row.get(0)).unwrap();
-    other.pragma_update(None, "foreign_keys", false).unwrap();
-    other.execute_batch(&format!("BEGIN IMMEDIATE; {put_back} COMMIT")).unwrap();
-    f
-}
-
-/// Each job is in the queue that it was for, whatever the program remembers of queues.
-async fn has_no_old_names(f: &Fixture, queues: [&'static str; 3]) {
-    for queue in queues {
-        let id = f.enqueue(&[of(queue)]).await.unwrap()[0];
-        assert_eq!(f.job(id).await.unwrap().unwrap().queue, queue);
-    }
-}
-
-#[tokio::test]
-async fn an_older_state_that_is_put_back_is_taken_as_it_is() {
-    has_no_old_names(&put_back().await, ["new", "later", "a"]).await;
-}
-
-/// Other programs may have gone on since, beyond what this one knew.
-#[tokio::test]
-async fn an_older_state_that_another_program_went_on_from_is_taken_as_it_is() {
-    let f = put_back().await;
-    f.another().enqueue(&[of("new"), of("new"), of("new")]).await.unwrap();
-    has_no_old_names(&f, ["later", "new", "a"]).await;
 }
 
 /// What is written to a file that nobody finds would be lost with the process.

@@ -23,6 +23,7 @@ mod no_handler;
 mod older_schema;
 mod outcomes;
 mod processes;
+mod put_back;
 mod results;
 mod sharing;
 mod starving;
