@@ -72,8 +72,10 @@ impl Writer {
             }
         }
         // Nobody comes any more after whom it could be done.
-        let mut left = std::mem::take(&mut self.later).into();
-        self.commit_group(&mut left);
+        let mut left: VecDeque<_> = std::mem::take(&mut self.later).into();
+        while !left.is_empty() {
+            self.commit_group(&mut left);
+        }
     }
 
     /// Runs what waits in one transaction, as much as fits into its time.
@@ -268,6 +270,32 @@ mod tests {
         serving.join().unwrap();
         let times = answers.into_iter().map(|answer| answer.blocking_recv().unwrap().unwrap());
         assert_eq!(times.take(2).collect::<Vec<_>>(), [0, 0], "the first two of ten");
+    }
+
+    /// Though not all of it fits into one transaction.
+    #[test]
+    fn all_that_nobody_waits_for_is_done_before_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jobs.db");
+        let conn = connect::writer(&path, &SqliteOptions::default()).map_err(Fault::into_error).unwrap();
+        migrate::migrate(&conn).map_err(Fault::into_error).unwrap();
+        let mut writer = writer(&path, conn, Clock::default());
+        let done = Arc::new(AtomicI64::new(0));
+        for _ in 0..3 {
+            let ran = Arc::clone(&done);
+            writer.later.push(Task::<(), _>::unattended(move |_: &mut Tx<'_>| {
+                let began = Instant::now();
+                while began.elapsed() < GROUP_TIME {
+                    thread::yield_now();
+                }
+                ran.fetch_add(1, Ordering::SeqCst);
+                Ok(())
+            }));
+        }
+        let (calls, inbox) = mpsc::channel::<BoxCommand>(1);
+        drop(calls);
+        writer.serve(inbox);
+        assert_eq!(done.load(Ordering::SeqCst), 3);
     }
 
     /// Commands of a group that cannot commit run one by one: each of these transactions waits for the file anew.
