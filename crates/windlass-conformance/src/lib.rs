@@ -61,7 +61,8 @@ pub mod settle;
 pub mod slots;
 pub mod starts;
 pub mod steps;
-mod suite;
+#[doc(hidden)]
+pub mod suite;
 pub mod suspect;
 pub mod timings;
 pub mod unique;

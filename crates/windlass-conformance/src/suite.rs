@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 /// Makes a test of every rule of the contract, in one module per noun.
 ///
 /// Takes the name of an async function without parameters that returns a fresh
@@ -134,11 +136,26 @@ macro_rules! rules {
         $(mod $noun {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $rule() {
-                let fixture = super::$make_fixture().await;
-                $crate::$noun::$rule(&fixture).await;
+                $crate::suite::within_limit(async {
+                    let fixture = super::$make_fixture().await;
+                    $crate::$noun::$rule(&fixture).await;
+                })
+                .await;
             })+
         })+
     };
+}
+
+/// No rule takes that long, however slow the machine: one that hangs is to fail, by its name, and not to stop the whole run.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Runs a rule; not for direct use.
+///
+/// # Panics
+/// When it takes ten minutes.
+#[doc(hidden)]
+pub async fn within_limit(rule: impl Future<Output = ()>) {
+    tokio::time::timeout(LIMIT, rule).await.expect("ends within ten minutes");
 }
 
 #[cfg(test)]

@@ -169,7 +169,8 @@ test('a loop that stood still says for how long, and which job held it', async t
   loop.schedule()
   await loop.ended
   const [[text]] = said.mock.calls.map(({ arguments: args }) => args) as [[string]]
-  assert.match(text, /^windlass: the event loop stood still for 0\.[3-9] s, .* job 1 \(a\), job 2 \(a\) held it/)
+  // Longer where the machine gave others its processor meanwhile.
+  assert.match(text, /^windlass: the event loop stood still for (0\.[3-9]|[1-9]\d*\.\d) s, .* job 1 \(a\), job 2 \(a\) held it/)
   hold(performance.now() + 400) // of nobody's making: the loop is over
   await new Promise(resolve => setTimeout(resolve, 150))
   assert.equal(said.mock.callCount(), 1)
