@@ -7,6 +7,8 @@ use crate::{
 };
 use clap::{Parser, error::ErrorKind};
 use std::{ffi::OsString, io::Write};
+#[cfg(unix)]
+use tokio::signal::unix::{SignalKind, signal};
 
 /// A command line that can be run.
 pub trait Program: Parser {
@@ -51,5 +53,10 @@ fn start<P: Program>(program: P) -> Outcome {
     let globals = program.globals();
     log::begin(&globals.log, globals.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(program.run())
+    runtime.block_on(async {
+        // What reaches `ulimit -f` is told as other faults of a disk are. By itself it ends the process, with all that it works at.
+        #[cfg(unix)]
+        let _handled = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
+        program.run().await
+    })
 }

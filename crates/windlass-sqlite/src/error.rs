@@ -49,15 +49,15 @@ impl Fault {
 
     /// Of a failed COMMIT: an I/O error there may have left the transaction on disk.
     pub(crate) fn at_commit(self) -> Error {
-        let lost_track = matches!(&self, Self::Sqlite(error)
-            if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure));
-        let error = self.into_error();
-        if !lost_track {
-            return error;
+        match self {
+            Self::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) => {
+                let message = format!(
+                    "the disk failed during a commit, so the write may or may not have happened: {error}"
+                );
+                Error::new(ErrorKind::Ambiguous, message).with_source(error)
+            }
+            other => other.into_error(),
         }
-        let message =
-            format!("the disk failed during a commit, so the write may or may not have happened: {error}");
-        Error::new(ErrorKind::Ambiguous, message)
     }
 
     /// Whether somebody else's lock was in the way.

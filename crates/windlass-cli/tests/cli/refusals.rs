@@ -1,6 +1,6 @@
 //! Every bad input: its exit code, and a message that says what to do.
 
-use crate::program::Home;
+use crate::program::{Answer, Home};
 
 #[test]
 fn usage_errors_exit_with_2() {
@@ -151,4 +151,19 @@ fn grants_are_printed_without_a_server() {
     assert!(printed.contains(r#"GRANT USAGE ON SCHEMA "jobs" TO "a""; DROP ROLE b";"#), "{printed}");
     assert!(!printed.contains("secret") && !printed.contains('{'), "{printed}");
     assert_eq!(home.json(&args)["sql"], printed);
+}
+
+/// A file that reaches `ulimit -f` ended the program by a signal, a worker with all its jobs.
+#[test]
+fn a_file_that_may_not_grow_is_told() {
+    let home = Home::new();
+    std::fs::write(home.path().join("args.json"), format!("\"{}\"", "x".repeat(100_000))).unwrap();
+    let enqueue = format!("'{}' enqueue big --args-file args.json", crate::PROGRAM);
+    // Blocks of 512 bytes, or of 1024.
+    let script =
+        format!("ulimit -f 1200; n=0; while [ $n -lt 20 ] && {enqueue}; do n=$((n + 1)); done; {enqueue}");
+    let output =
+        std::process::Command::new("sh").args(["-c", &script]).current_dir(home.path()).output().unwrap();
+    Answer::from(output).refused(1, &["the disk failed during a commit", "[ambiguous]"]);
+    home.enqueue(&["small"]);
 }
