@@ -5,6 +5,7 @@ use crate::{
     audit::{Attempt, Note},
     auth::{Identity, Role, Via, check_read, check_write},
     extract::read_whole,
+    passed_over::{refuse_body, refuse_parameters},
     problem::Problem,
     replays::{Call, key_of},
     shell::{Answered, RequestId},
@@ -12,7 +13,7 @@ use crate::{
 use axum::{
     body::{Body, Bytes},
     extract::{DefaultBodyLimit, Request, State},
-    http::{HeaderMap, Method, StatusCode, header, request::Parts},
+    http::{HeaderMap, Method, StatusCode, Uri, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -54,6 +55,10 @@ pub(crate) struct Gate {
     /// The least role; `None`: nobody in particular.
     pub(crate) role: Option<Role>,
     pub(crate) does: Does,
+    /// Whether it reads parameters; those of another are refused.
+    pub(crate) has_query: bool,
+    /// Whether it reads a body, if it writes; that of another is refused.
+    pub(crate) has_body: bool,
     /// The largest body, in bytes.
     pub(crate) body_limit: usize,
 }
@@ -93,6 +98,7 @@ impl Gate {
             if writes {
                 check_write(&parts.headers)?;
             }
+            body = self.heard(&parts.uri, body).await?;
             return within(TIMEOUT, next.run(Request::from_parts(parts, body))).await;
         };
         let changes = self.app.auth.changes();
@@ -149,10 +155,13 @@ impl Gate {
         let target = parts.uri.path().to_owned();
         let target = target.split_once("/api/v1").map_or(target.as_str(), |(_, path)| path).to_owned();
         let request_id = parts.extensions.get::<RequestId>().map_or_else(String::new, |id| id.0.clone());
-        let allowed = self.check(&identity, least, &parts.headers);
+        let allowed = match self.check(&identity, least, &parts.headers) {
+            Ok(()) => self.heard(&parts.uri, body).await,
+            Err(problem) => Err(problem),
+        };
         let response = match allowed {
             Err(problem) => Err(problem),
-            Ok(()) => {
+            Ok(body) => {
                 parts.extensions.insert(identity.clone());
                 if self.does == Does::Stream {
                     // From before it was known who asks.
@@ -179,6 +188,18 @@ impl Gate {
             _ => self.app.audit.record(attempt).await,
         }
         Ok(response)
+    }
+
+    /// Refuses what the call would pass over; gives the body that it reads.
+    async fn heard(&self, uri: &Uri, body: Body) -> Result<Body, Problem> {
+        if !self.has_query {
+            refuse_parameters(uri)?;
+        }
+        if self.has_body || self.does != Does::Write {
+            return Ok(body);
+        }
+        within(TIMEOUT, refuse_body(body)).await??;
+        Ok(Body::empty())
     }
 
     fn check(&self, identity: &Identity, least: Role, headers: &HeaderMap) -> Result<(), Problem> {

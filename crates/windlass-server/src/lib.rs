@@ -30,6 +30,7 @@ mod live;
 mod metrics;
 mod openapi;
 mod overview;
+mod passed_over;
 mod past;
 mod problem;
 mod record;

@@ -183,13 +183,15 @@ impl Server {
         let of_people = routes().into_iter().map(|route| ("/api/v1", route));
         for (under, route) in of_people.chain(work_routes().into_iter().map(|route| ("/work/v1", route))) {
             let Route { name, role, does, body_limit, .. } = route;
-            let guard = Gate { app: Arc::clone(app), name, role, does, body_limit };
+            let (has_query, has_body) = (!route.query.is_empty(), route.takes.is_some());
+            let guard = Gate { app: Arc::clone(app), name, role, does, has_query, has_body, body_limit };
             let handler = route.handler.layer(DefaultBodyLimit::max(body_limit));
             let handler = handler.route_layer(from_fn_with_state(guard, gate));
             router = router.route(&format!("{under}{}", route.path), handler);
         }
         let (name, role, does) = ("metrics", Some(Role::Viewer), Does::Read);
-        let guard = Gate { app: Arc::clone(app), name, role, does, body_limit: 0 };
+        let (has_query, has_body) = (true, false); // who scrapes may be told to add parameters
+        let guard = Gate { app: Arc::clone(app), name, role, does, has_query, has_body, body_limit: 0 };
         let metrics = get(store::metrics).route_layer(from_fn_with_state(guard, gate));
         router
             .route("/metrics", metrics)

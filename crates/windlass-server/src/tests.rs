@@ -18,6 +18,7 @@ mod log;
 mod mounted;
 mod names;
 mod openapi;
+mod passed_over;
 mod refusals;
 mod replays;
 mod roles;
