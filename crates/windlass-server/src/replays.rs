@@ -64,7 +64,11 @@ pub(crate) struct Replays(Mutex<State>);
 
 /// The key of a call, if it has one.
 pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
-    let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
+    let mut keys = headers.get_all("idempotency-key").iter();
+    let Some(key) = keys.next() else { return Ok(None) };
+    if keys.any(|other| other != key) {
+        return Err(Problem::invalid("two Idempotency-Keys: a repeated call could have either; send one"));
+    }
     let is_good = |key: &&str| (1..=LONGEST_KEY).contains(&key.len());
     let wrong =
         || Problem::invalid(format!("Idempotency-Key must be 1 to {LONGEST_KEY} bytes of visible ASCII"));

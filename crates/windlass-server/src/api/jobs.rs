@@ -7,7 +7,7 @@ use crate::{
     problem::Problem,
     record::{IN_LISTS, OF_ONE, job_json, secrets_of},
     redact::Secrets,
-    replays::reused,
+    replays::{key_of, reused},
     side_by_side::side_by_side,
 };
 use axum::{
@@ -146,11 +146,10 @@ pub(crate) async fn enqueue(State(app): Shared, headers: HeaderMap, body: Body) 
         trace.carry(&mut jobs);
     }
     let any_unique = jobs.iter().any(|job| job.unique().is_some());
-    let (ids, repeated) = match headers.get("idempotency-key") {
+    let (ids, repeated) = match key_of(&headers)? {
         None if any_unique => return Ok(stored(&app.client.enqueue_many_unique(jobs).await?)),
         None => (app.client.enqueue_many(jobs).await?, false),
         Some(key) => {
-            let key = key.to_str().map_err(|_| Problem::invalid("Idempotency-Key must be visible ASCII"))?;
             let under_way = app.enqueued.begin(key, &body);
             let once = app.client.enqueue_many_once(key, jobs).await?;
             match once.repeated {

@@ -100,3 +100,20 @@ async fn of_two_bodies_at_once_under_a_key_one_is_done() {
         assert_eq!(site.get("/marks").await.is(200)["items"].as_array().unwrap().len(), 1);
     }
 }
+
+/// A repeated call could have one of them alone, and would then be done once more.
+#[tokio::test]
+async fn two_keys_are_refused() {
+    let site = Site::in_memory();
+    let bearer = format!("Bearer {}", site.token(Role::Operator));
+    for (path, body) in [("/jobs", json!({"jobs": [{"kind": "a"}]})), ("/marks", json!({"label": "v7"}))] {
+        let headers =
+            [("authorization", bearer.as_str()), ("idempotency-key", "a"), ("idempotency-key", "b")];
+        site.send("POST", path, &headers, body.clone()).await.refused(422, "invalid_option");
+        let headers =
+            [("authorization", bearer.as_str()), ("idempotency-key", "a"), ("idempotency-key", "a")];
+        assert!(site.send("POST", path, &headers, body).await.status < 300);
+    }
+    assert_eq!(site.get("/jobs").await.is(200)["items"].as_array().unwrap().len(), 1);
+    assert_eq!(site.get("/marks").await.is(200)["items"].as_array().unwrap().len(), 1);
+}
