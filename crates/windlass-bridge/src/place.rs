@@ -1,5 +1,7 @@
 //! Which field of a payload an error is about. serde tells a column, and of a text that users never see.
 
+use jiff::Timestamp;
+
 /// What serde says, with the name of the field instead of the column, in words that are not Rust's.
 pub(crate) fn told(payload: &str, cause: &serde_json::Error) -> String {
     let text = cause.to_string();
@@ -13,15 +15,27 @@ pub(crate) fn told(payload: &str, cause: &serde_json::Error) -> String {
     }
 }
 
-fn in_words(said: &str) -> String {
+/// What serde says of a value that does not fit, without its place, in words that are not Rust's.
+pub fn in_words(said: &str) -> String {
+    // jiff's own words tell of the offset that a time has not, and of seconds.
+    if said.contains("'Unix timestamp seconds' is not in the required range") {
+        return format!("there is no such time; times go from {} to {}", Timestamp::MIN, Timestamp::MAX);
+    }
     let Some((said, expected)) = said.rsplit_once(", expected ") else { return said.to_owned() };
+    let is_out_of_range = said.starts_with("invalid value: integer");
     let expected = match expected {
+        "i16" if is_out_of_range => "a whole number of -32768 to 32767",
+        "u16" if is_out_of_range => "a whole number of 0 to 65535",
+        "u32" if is_out_of_range => "a whole number of 0 to 4294967295",
         "i8" | "i16" | "i32" | "i64" => "a whole number",
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
         "f32" | "f64" => "a number",
+        other if other.starts_with("struct ") => "an object",
         other => other,
     };
-    format!("{said}, expected {expected}")
+    // Of an array serde says how many values of the object it has.
+    let is_array = expected == "an object" && said.starts_with("invalid length");
+    format!("{}, expected {expected}", if is_array { "invalid type: sequence" } else { said })
 }
 
 /// The innermost field whose value is read before this column.
@@ -54,4 +68,45 @@ fn end_of_text(text: &[u8]) -> Option<usize> {
         at += if text[at] == b'\\' { 2 } else { 1 };
     }
     Some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_words;
+
+    #[test]
+    fn no_word_is_of_rust() {
+        for (said, told) in [
+            (
+                "invalid value: integer `100000`, expected u16",
+                "invalid value: integer `100000`, expected a whole number of 0 to 65535",
+            ),
+            (
+                "invalid value: integer `-1`, expected usize",
+                "invalid value: integer `-1`, expected a whole number that is not negative",
+            ),
+            (
+                "invalid type: string \", expected u16\", expected i16",
+                "invalid type: string \", expected u16\", expected a whole number",
+            ),
+            (
+                "invalid type: boolean `true`, expected struct JobSpec",
+                "invalid type: boolean `true`, expected an object",
+            ),
+            (
+                "invalid length 2, expected struct JobSpec with 24 elements",
+                "invalid type: sequence, expected an object",
+            ),
+            ("missing field `kind`", "missing field `kind`"),
+        ] {
+            assert_eq!(in_words(said), told);
+        }
+        // The largest of Python, and what people write for never.
+        for time in ["9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59+00:00"] {
+            let error = serde_json::from_str::<jiff::Timestamp>(&format!("\"{time}\"")).unwrap_err();
+            let told = in_words(&error.to_string());
+            let range = "times go from -009999-01-02T01:59:59Z to 9999-12-30T22:00:00.999999999Z";
+            assert_eq!(told, format!("there is no such time; {range}"));
+        }
+    }
 }

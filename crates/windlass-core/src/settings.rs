@@ -33,6 +33,8 @@ impl Settings {
     };
     /// The least [`Self::max_crashes`].
     pub const LEAST_CRASHES: u16 = 3;
+    /// The largest [`Self::max_crashes`]: what PostgreSQL's `smallint` holds.
+    pub const MOST_CRASHES: u16 = 32_767;
     /// The longest time that may be kept: 100 years.
     pub const LONGEST: Duration = crate::Limits::LONGEST;
 
@@ -90,6 +92,10 @@ impl Settings {
             let least = Self::LEAST_CRASHES;
             return refuse(format!("max_crashes must be at least {least}, got {}", self.max_crashes));
         }
+        if self.max_crashes > Self::MOST_CRASHES {
+            let most = Self::MOST_CRASHES;
+            return refuse(format!("max_crashes must be at most {most}, got {}", self.max_crashes));
+        }
         if self.segment_bytes == 0 {
             return refuse("segment_bytes must be at least 1, got 0".to_owned());
         }
@@ -113,6 +119,7 @@ mod tests {
         fine.check().unwrap();
         for (settings, says) in [
             (fine.with_max_crashes(2), "max_crashes must be at least 3, got 2"),
+            (fine.with_max_crashes(32_768), "max_crashes must be at most 32767, got 32768"),
             (fine.with_segment_bytes(0), "segment_bytes"),
             (fine.with_retention(Duration::MAX), "retention must be at most 100 years"),
             (fine.with_audit_retention(Duration::MAX), "audit_retention must be at most 100 years"),

@@ -14,6 +14,7 @@ use serde_json::error::Category;
 use serde_path_to_error::Segment;
 use std::fmt::Write;
 use windlass::JobId;
+use windlass_bridge::in_words;
 
 /// A JSON body, bounded by the route's limit.
 pub(crate) struct Body(Bytes);
@@ -48,28 +49,37 @@ impl Body {
 
     /// Reads it.
     pub(crate) fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
-        // Serde takes an array for an object of which it has the values in order.
-        if self.0.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
-            serde_json::from_slice::<IgnoredAny>(&self.0).map_err(|error| malformed(&error))?;
-            let what = "must be a JSON object".to_owned();
-            return Err(Problem::invalid(format!("the body {what}")).at(String::new(), what));
-        }
-        let mut json = serde_json::Deserializer::from_slice(&self.0);
-        let read = serde_path_to_error::deserialize(&mut json).map_err(|error| refused(&error))?;
-        json.end().map_err(|error| malformed(&error))?;
-        Ok(read)
+        read_object(&self.0, "")
     }
+}
+
+/// Reads the object that is JSON, and at this place of the body.
+pub(crate) fn read_object<'a, T: Deserialize<'a>>(json: &'a [u8], at: &str) -> Result<T, Problem> {
+    // Serde takes an array for an object of which it has the values in order.
+    if json.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+        serde_json::from_slice::<IgnoredAny>(json).map_err(|error| malformed(&error))?;
+        let what = "must be a JSON object".to_owned();
+        return Err(Problem::invalid(format!("{} {what}", place(at))).at(at.to_owned(), what));
+    }
+    let mut json = serde_json::Deserializer::from_slice(json);
+    let read = serde_path_to_error::deserialize(&mut json).map_err(|error| refused(&error, at))?;
+    json.end().map_err(|error| malformed(&error))?;
+    Ok(read)
+}
+
+fn place(pointer: &str) -> &str {
+    if pointer.is_empty() { "the body" } else { pointer }
 }
 
 fn malformed(error: &serde_json::Error) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "malformed", format!("the body is no JSON: {error}"))
 }
 
-fn refused(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
+fn refused(error: &serde_path_to_error::Error<serde_json::Error>, at: &str) -> Problem {
     if !matches!(error.inner().classify(), Category::Data) {
         return malformed(error.inner());
     }
-    let mut pointer = String::new();
+    let mut pointer = at.to_owned();
     for segment in error.path() {
         let _ = match segment {
             Segment::Seq { index } => write!(pointer, "/{index}"),
@@ -80,9 +90,8 @@ fn refused(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
         };
     }
     let text = error.inner().to_string();
-    let text = text.split(" at line ").next().unwrap_or_default().to_owned();
-    let place = if pointer.is_empty() { "the body" } else { &pointer };
-    Problem::invalid(format!("{place}: {text}")).at(pointer, text)
+    let text = in_words(text.split(" at line ").next().unwrap_or_default());
+    Problem::invalid(format!("{}: {text}", place(&pointer))).at(pointer, text)
 }
 
 /// The query string.

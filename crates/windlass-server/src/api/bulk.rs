@@ -4,7 +4,7 @@ use crate::{
     audit::Note,
     auth::Identity,
     bulk::{self, Action, Change, Preview, Which},
-    extract::{Body, Name, parse_id},
+    extract::{Body, Name, parse_id, read_object},
     problem::{Problem, wrong_at},
     redact::hidden,
 };
@@ -79,19 +79,20 @@ fn change(action: Action, edit: Option<&RawValue>) -> Result<Change, Problem> {
     let wrong = |what: String| wrong_at("/edit", what);
     let edit = match (action, edit) {
         (Action::Edit, Some(edit)) => edit.get(),
-        (Action::Edit, None) => return Err(wrong("edit needs it".to_owned())),
+        (Action::Edit, None) => return Err(wrong("is missing; the action edit needs it".to_owned())),
         (_, Some(_)) => return Err(wrong("is for the action edit alone".to_owned())),
         (_, None) => return Ok(Change::default()),
     };
+    let spec: EditSpec<'_> = read_object(edit.as_bytes(), "/edit")?;
     let said: Value = serde_json::from_str(edit).map_err(|error| wrong(error.to_string()))?;
-    let spec: EditSpec<'_> = serde_json::from_str(edit).map_err(|error| wrong(error.to_string()))?;
-    let edit = spec.edit()?;
-    edit.check(&Limits { max_args_bytes: usize::MAX })?;
-    if edit.args().is_some() {
+    // Null is a value of args, too.
+    if said.get("args").is_some() {
         return Err(wrong(
             "cannot change args of many jobs; PATCH /jobs/{id} changes those of one".to_owned(),
         ));
     }
+    let edit = spec.edit()?;
+    edit.check(&Limits { max_args_bytes: usize::MAX })?;
     Ok(Change { edit, said: Some(said) })
 }
 

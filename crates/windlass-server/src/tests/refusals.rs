@@ -19,6 +19,7 @@ async fn bodies_are_read_strictly() {
         ("/jobs", "{\"jobs\":[],\"more\":1}", 422, "invalid_option", Some("/more")),
         ("/jobs", "{\"jobs\":[{\"kind\":\"a\"},{\"kind\":7}]}", 422, "invalid_option", Some("/jobs/1/kind")),
         ("/jobs", "{\"jobs\":[{\"kind\":\"a\"},{\"kind\":\"b c\"}]}", 422, "invalid_name", Some("/jobs/1")),
+        ("/jobs", "{\"jobs\":[[\"a\"]]}", 422, "invalid_option", Some("/jobs/0")),
         ("/jobs", "{\"jobs\":[{\"kind\":\"a\",\"args\":\"\\u0000\"}]}", 422, "invalid_args", None),
         ("/bulk", "{\"action\":\"explode\",\"filter\":{}}", 422, "invalid_option", Some("/action")),
         ("/bulk", "{\"action\":\"cancel\",\"filter\":{}}", 422, "invalid_option", Some("/filter")),
@@ -31,6 +32,28 @@ async fn bodies_are_read_strictly() {
             Some("/per_second"),
         ),
         ("/bulk", "{\"action\":\"retry\",\"filter\":{\"state\":\"running\"}}", 422, "invalid_option", None),
+        ("/bulk", r#"{"action":"edit","ids":["1"],"edit":[false,5]}"#, 422, "invalid_option", Some("/edit")),
+        (
+            "/bulk",
+            r#"{"action":"edit","ids":["1"],"edit":[false,5,null,null,null,null,null]}"#,
+            422,
+            "invalid_option",
+            Some("/edit"),
+        ),
+        (
+            "/bulk",
+            r#"{"action":"edit","ids":["1"],"edit":{"priority":1,"args":null}}"#,
+            422,
+            "invalid_option",
+            Some("/edit"),
+        ),
+        (
+            "/bulk",
+            r#"{"action":"edit","ids":["1"],"edit":{"priority":"high"}}"#,
+            422,
+            "invalid_option",
+            Some("/edit/priority"),
+        ),
     ] {
         let bearer = format!("Bearer {}", site.token(Role::Admin));
         let headers =
@@ -45,6 +68,7 @@ async fn bodies_are_read_strictly() {
         );
         let errors = &answer.body["errors"];
         assert_eq!(errors[0]["pointer"].as_str(), pointer, "{said}: {}", answer.text);
+        assert!(!answer.text.contains("struct "), "{said}: {}", answer.text);
     }
     assert_eq!(site.get("/jobs").await.is(200)["items"], json!([]));
 }

@@ -37,7 +37,7 @@ impl Report {
         }
         let progress = match (percent, note) {
             (None, None) => None,
-            (None, Some(_)) => return Err(("percent", "a note needs it".to_owned())),
+            (None, Some(_)) => return Err(("percent", "is missing; a note needs it".to_owned())),
             (Some(percent), None) => Some(Progress::from(percent)),
             (Some(percent), Some(note)) => Some(Progress::from((percent, note))),
         };

@@ -94,7 +94,7 @@ impl TurnBody {
 
 impl Done {
     fn outcome(self) -> Result<Outcome, (&'static str, String)> {
-        let missing = |field, of| (field, format!("{of} needs it"));
+        let missing = |field, of| (field, format!("is missing; the outcome {of} needs it"));
         let after = self.after_ms.map(Duration::from_millis);
         Ok(match self.outcome {
             Said::Complete => Outcome::Complete(match self.result.filter(|result| result.get() != "null") {

@@ -2,13 +2,17 @@
 
 use crate::failure::{Failure, Outcome};
 use windlass::{Limits, NewJob, UniqueKey};
-use windlass_bridge::JobSpec;
+use windlass_bridge::{JobSpec, in_words};
 
 /// The job of a line.
 pub(super) fn parse(line: &[u8]) -> Outcome<NewJob> {
     let wrong = |error: serde_json::Error| {
         // Every line is one value on one line, so serde's own "line 1" would only mislead.
-        let text = error.to_string().replace(" at line 1 column ", " at column ");
+        let text = error.to_string();
+        let text = match text.rsplit_once(" at line 1 column ") {
+            Some((said, column)) => format!("{} at column {column}", in_words(said)),
+            None => text,
+        };
         Failure::usage("invalid_input", text)
     };
     let job = serde_json::from_slice::<JobSpec<'_>>(line).map_err(wrong)?.job()?;
@@ -99,5 +103,12 @@ mod tests {
         ] {
             assert!(parse(line.as_bytes()).is_err(), "{line}");
         }
+    }
+
+    #[test]
+    fn a_line_is_refused_in_words_that_are_not_of_rust() {
+        let said = format!("{:?}", parse(br#"{"kind":"a","max_attempts":100000}"#).unwrap_err());
+        let expected = "invalid value: integer `100000`, expected a whole number of 0 to 65535 at column 33";
+        assert!(said.contains(expected), "{said}");
     }
 }
