@@ -112,3 +112,44 @@ for (const size of ['desktop', 'phone']) {
     assert.ok(more && more.height < 200, `the reason is ${more?.height} px high: the whole error is below it`);
   });
 }
+
+for (const size of ['desktop', 'phone']) {
+  test(`a kind as long as it may be stays in its panel, ${size}`, async t => {
+    const { page, mock } = await open(t, { size });
+    await page.route('**/api/v1/history?*', async route => {
+      const response = await route.fetch(), said = await response.json();
+      for (const each of said.series) if (each.kind) each.kind = each.kind.padEnd(200, 'k');
+      await route.fulfill({ response, json: said });
+    });
+    await page.goto(mock.url + 'queues/webhooks');
+    await page.getByText('webhook.deliverkkk').waitFor();
+    await settled(page);
+    assert.equal(await overflow(page), null);
+    const figures = page.getByRole('row').filter({ hasText: 'webhook.deliverkkk' }).locator('.num');
+    assert.equal(await figures.count(), 2);
+    for (const figure of await figures.all()) {
+      const [box, panel] = [await figure.boundingBox(), await figure.locator('xpath=ancestor::section').boundingBox()];
+      assert.ok(box && panel && box.x + box.width <= panel.x + panel.width + 1, `${JSON.stringify(box)} is in ${JSON.stringify(panel)}`);
+    }
+  });
+}
+
+test('beside another panel the queues of the overview have room for their names', async t => {
+  const { page, mock } = await open(t);
+  const [limited, paused] = mock.store.queues;
+  Object.assign(limited, { limits: { concurrency: 1_000_000 } });
+  Object.assign(paused, { paused: true });
+  for (const width of [1010, 1100, 1200, 1280, 1340]) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto(mock.url);
+    const table = page.locator('.cards-queues');
+    await table.waitFor();
+    await settled(page);
+    const [box, panel] = [await table.boundingBox(), await table.locator('xpath=..').boundingBox()];
+    assert.ok(box.width <= panel.width, `at ${width} px the table has ${box.width} px of ${panel.width}`);
+    for (const { name } of [limited, paused]) {
+      const link = page.locator('.q-name').getByRole('link', { name, exact: true });
+      assert.ok(await link.evaluate(link => link.scrollWidth <= link.clientWidth), `at ${width} px all of ${name} is shown`);
+    }
+  }
+});

@@ -45,7 +45,7 @@ function Kinds({ queue, history, steps }: { queue: string; history: History | un
             const failed = failing(share) ?? 0;
             return (
               <tr key={kind}>
-                <td class="name">{kind === null ? <span class="muted">not told apart</span> : <a href={to(['jobs'], { queue, kind })}>{kind}</a>}</td>
+                <td class="name clip all">{kind === null ? <span class="muted">not told apart</span> : <a href={to(['jobs'], { queue, kind })}>{kind}</a>}</td>
                 <td class="wide-only"><Spark values={steps.rates(each => isEnd(each) && each.kind === kind)} tone="running" /></td>
                 <td class="num">{count(share.completed)}</td>
                 <td class={`num${failed > 0.01 ? ' bad strong' : ''}`}>{share.failed ? <>{count(share.failed)} <span class="small">({percent(failed)})</span></> : <span class="faint">0</span>}</td>
