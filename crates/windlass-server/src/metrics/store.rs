@@ -33,7 +33,9 @@ pub(super) fn register(registry: &mut Registry, look: &Look, now: Timestamp) {
     // Few series, whatever workers say: no version and no worker is a label.
     let alive = || takers().filter(|worker| worker.live);
     let memory: Gauge = Gauge::default();
-    memory.set(gauge(alive().filter_map(|worker| worker.load.memory_bytes).sum()));
+    // HTTP workers say what they like.
+    let said = alive().filter_map(|worker| worker.load.memory_bytes);
+    memory.set(gauge(said.fold(0, u64::saturating_add)));
     registry.register_with_unit(
         "workers_memory",
         "Resident memory of live workers that say it",

@@ -2,7 +2,7 @@ use super::{Site, done};
 use crate::Role;
 use serde_json::{Value, json};
 use std::time::Duration;
-use windlass::{Args, Envelope, JobState, NewJob};
+use windlass::{Args, Envelope, JobState, Load, NewJob, WorkerId};
 
 fn job(kind: &'static str) -> NewJob {
     NewJob::new(kind, Args::parse("{\"n\": 1.50}").unwrap()).with_queue("mail")
@@ -152,7 +152,7 @@ async fn a_worker_says_what_it_runs_and_uses() {
         let said = json!({ "queues": { "mail": 1 }, "program": "worker.php", "app_version": "2.4.1" });
         let worker = site.register(said).await;
         let silent = site.register(json!({ "queues": { "mail": 1 } })).await;
-        let id = |worker: &str| worker.split_once('.').unwrap().0.parse::<i64>().unwrap();
+        let id = |worker: &str| worker.split_once('.').unwrap().0.parse::<i32>().unwrap();
         let path = format!("/workers/{}/drain", id(&worker));
         site.ask(Role::Operator, "POST", &path, Value::Null).await.is(204);
         let turn = json!({ "wait_s": 30, "want": {}, "memory_bytes": 164 << 20 });
@@ -175,6 +175,17 @@ async fn a_worker_says_what_it_runs_and_uses() {
         }
         let beat = site.work("POST", &format!("/{silent}/beat"), json!({ "memory_bytes": -1 })).await;
         beat.refused(422, "invalid_option");
+        // However much they say together, the figures are told.
+        for _ in 0..3 {
+            let boaster = site.register(json!({ "queues": { "mail": 1 } })).await;
+            let load = Load { memory_bytes: Some(u64::MAX >> 1), ..Load::default() };
+            site.client.store().heartbeat_with(WorkerId(id(&boaster)), load).await.unwrap();
+        }
+        let bearer = format!("Bearer {}", site.token(Role::Viewer));
+        let figures = site.send_text("GET", "/metrics", &[("authorization", &bearer)], "").await;
+        assert_eq!(figures.status, 200, "{}", figures.text);
+        let sum = format!("windlass_workers_memory_bytes {}", i64::MAX);
+        assert!(figures.text.contains(&sum), "{}", figures.text);
     }
 }
 
