@@ -2,6 +2,7 @@
 
 mod secrets;
 mod unescaped;
+mod written;
 
 pub(crate) use secrets::Secrets;
 
@@ -23,7 +24,7 @@ const HIDDEN_KEYS: [&str; 9] = ["pass", "secret", "token", "key", "auth", "cooki
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(try_from = "written::Written")]
 pub struct Redaction {
     /// More parts of names.
     hide: Vec<String>,

@@ -3,10 +3,17 @@ use super::{
     token::Hash,
 };
 use crate::redact::Redaction;
+use axum::http::HeaderName;
 use ipnet::IpNet;
 use jiff::Timestamp;
 use serde::Deserialize;
-use std::{collections::BTreeMap, fmt, net::IpAddr, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    net::{IpAddr, Ipv6Addr},
+    path::Path,
+    sync::Arc,
+};
 use windlass::{AuditEntry, Error, ErrorKind, Result};
 
 /// Who may do what, from a TOML file: tokens by their hashes, proxies that are trusted, what is hidden.
@@ -97,7 +104,7 @@ impl AuthFile {
     /// # Errors
     /// [`ErrorKind::InvalidOption`] when it makes no sense, or lets nobody in.
     pub fn parse(text: &str) -> Result<Self> {
-        let said: Said = toml::from_str(text).map_err(|cause| refused(cause.to_string()))?;
+        let said: Said = toml::from_str(text).map_err(|cause| refused(on_one_line(text, &cause)))?;
         let tokens: Vec<Token> = said.token.into_iter().map(SaidToken::token).collect::<Result<_>>()?;
         if tokens.is_empty() && said.proxy.as_ref().and_then(Proxy::header).is_none() {
             return Err(refused(
@@ -111,6 +118,11 @@ impl AuthFile {
             }
         }
         said.proxy.as_ref().map_or(Ok(()), Proxy::check)?;
+        if let Some(host) = said.hosts.iter().find(|host| !is_host(host)) {
+            return Err(refused(format!(
+                "hosts has {host:?}; write names as in jobs.example.com, without scheme, port or *"
+            )));
+        }
         Ok(Self { tokens, proxy: said.proxy, redaction: Arc::new(said.redact), hosts: said.hosts })
     }
 
@@ -141,6 +153,11 @@ impl Proxy {
         let wrong = match self.header() {
             _ if self.trusted.is_empty() => "[proxy] needs addresses that are trusted",
             Some("") => "the header of [proxy] is empty; leave it out where the proxy knows nobody",
+            Some(header) if HeaderName::from_bytes(header.as_bytes()).is_err() => {
+                return Err(refused(format!(
+                    "the header of [proxy] is {header:?}, which no header is called"
+                )));
+            }
             None if names => "[proxy] gives roles, but has no header that says who somebody is",
             _ => return Ok(()),
         };
@@ -198,6 +215,28 @@ fn check_name(name: &str) -> Result<()> {
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Token({:?}, {})", self.name, self.role)
+    }
+}
+
+/// What is wrong, and where: an error of a command is one line.
+fn on_one_line(text: &str, cause: &toml::de::Error) -> String {
+    let Some(at) = cause.span() else { return cause.message().to_owned() };
+    let before = text.get(..at.start).unwrap_or_default();
+    let (number, start) = (before.matches('\n').count(), before.rfind('\n').map_or(0, |end| end + 1));
+    let line = text[start..].lines().next().unwrap_or_default();
+    format!("line {}, `{line}`: {}", number + 1, cause.message())
+}
+
+/// Whether a `Host` header can have this name.
+fn is_host(host: &str) -> bool {
+    let name = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    match name {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => {
+            !host.is_empty()
+                && host.is_ascii()
+                && !host.contains(|c: char| c.is_whitespace() || ":/*[]@?#".contains(c))
+        }
     }
 }
 
@@ -292,10 +331,32 @@ mod tests {
             ("[proxy]\ntrusted=[]\nheader='x'", "needs addresses"),
             ("[proxy]\ntrusted=['::1/128']", "no [[token]]"),
             ("[proxy]\ntrusted=['::1/128']\nheader=''", "is empty"),
+            ("[proxy]\ntrusted=['::1/128']\nheader='X Email'", "\"X Email\", which no header is called"),
+            ("[proxy]\ntrusted=['::1/128']\nheader=7", "line 3, `header=7`: invalid type: integer `7`"),
+            ("[redact]\nkinds.'*.send'=['to']", "line 1, `[redact]`: kinds has \"*.send\""),
         ] {
             let error = AuthFile::parse(text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOption);
             assert!(error.to_string().contains(says), "{text}: {error}");
+            assert!(!error.to_string().contains('\n'), "{error}");
+        }
+        let of = |host: &str| {
+            AuthFile::parse(&format!("hosts=['{host}']\n[proxy]\ntrusted=['::1/128']\nheader='x'"))
+        };
+        for host in ["jobs.example.com", "localhost", "10.0.0.5", "[::1]", "jobs_1"] {
+            of(host).unwrap();
+        }
+        for host in [
+            "",
+            "jobs.example.com:443",
+            "https://jobs.example.com",
+            "*.example.com",
+            "::1",
+            "a b",
+            "ä.example",
+        ] {
+            let said = of(host).unwrap_err().to_string();
+            assert!(said.contains(&format!("hosts has {host:?}")), "{said}");
         }
     }
 }
