@@ -37,7 +37,10 @@ impl<S: Send + Sync> FromRequest<S> for Body {
 pub(crate) async fn read_whole<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
     Bytes::from_request(request, state).await.map_err(|refused| match refused.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(),
-        _ => Problem::new(StatusCode::BAD_REQUEST, "malformed", refused.body_text()),
+        _ => {
+            let detail = "the body did not arrive as its head says; nothing was done";
+            Problem::new(StatusCode::BAD_REQUEST, "malformed", detail)
+        }
     })
 }
 
@@ -105,8 +108,24 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
             return Err(Problem::invalid("a parameter has a NUL character (%00), which nothing here has"));
         }
         let read = axum::extract::Query::<T>::try_from_uri(&parts.uri);
-        read.map(|query| Self(query.0)).map_err(|refused| Problem::invalid(refused.body_text()))
+        read.map(|query| Self(query.0)).map_err(|refused| Problem::invalid(of_query(&refused.body_text())))
     }
+}
+
+/// Why a query makes no sense, in words that are not Rust's.
+fn of_query(said: &str) -> String {
+    let said = said.strip_prefix("Failed to deserialize query string: ").unwrap_or(said);
+    let Some((name, why)) = said.split_once(": ") else { return format!("the query: {said}") };
+    let why = match why {
+        "invalid digit found in string" | "cannot parse integer from empty string" => {
+            "must be a whole number"
+        }
+        "number too large to fit in target type" | "number too small to fit in target type" => {
+            "is out of range"
+        }
+        other => other,
+    };
+    format!("the parameter {name}: {why}")
 }
 
 /// A name in the path.

@@ -122,6 +122,17 @@ async fn queries_and_paths_are_read_strictly() {
     ] {
         site.get(path).await.refused(422, "invalid_option");
     }
+    for (path, says) in [
+        ("/jobs?limit=many", "the parameter limit: must be a whole number"),
+        ("/jobs?limit=", "the parameter limit: must be a whole number"),
+        ("/jobs?limit=99999999999", "the parameter limit: is out of range"),
+        ("/jobs?state=jumping", "the parameter state: unknown variant `jumping`, expected one of"),
+        ("/jobs?sate=running", "the parameter sate: unknown field `sate`, expected one of"),
+        ("/live", "the query: missing field `topics`"),
+    ] {
+        let said = site.get(path).await.body["detail"].to_string();
+        assert!(said.starts_with(&format!("\"{says}")), "{path}: {said}");
+    }
     for path in [
         "/jobs/abc",
         "/jobs/0",
