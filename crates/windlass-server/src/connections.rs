@@ -1,7 +1,7 @@
 //! The connections of a server: bounded in number, in the size of heads, in the time to send one, and in how long an answer goes unread.
 
-use crate::unread::Unread;
-use axum::{Router, body::Body, extract::ConnectInfo, http::Request};
+use crate::{unread::Unread, unsent::lend};
+use axum::{Router, extract::ConnectInfo, http::Request};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -81,7 +81,13 @@ pub(crate) fn connection(
 ) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> {
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(address));
-        router.clone().oneshot(request.map(Body::new))
+        let (request, rest) = lend(request);
+        let answer = router.clone().oneshot(request);
+        async move {
+            let answer = answer.await;
+            rest.read().await;
+            answer
+        }
     });
     http1::Builder::new()
         .timer(TokioTimer::new())

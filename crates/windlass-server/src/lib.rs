@@ -45,6 +45,7 @@ mod side_by_side;
 mod tests;
 mod trace_url;
 mod unread;
+mod unsent;
 mod work;
 mod worker_site;
 

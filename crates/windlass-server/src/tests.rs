@@ -27,4 +27,5 @@ mod side_by_side;
 mod site;
 mod store;
 mod timings;
+mod unsent;
 mod work;
