@@ -19,7 +19,12 @@ pub(crate) fn begin(filter: &str, format: LogFormat) -> Outcome {
         let message = format!("invalid log filter {filter:?}: {error}; try info or windlass=debug");
         Failure::usage("invalid_option", message)
     })?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).with_ansi(has_colours());
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(stderr)
+        .with_ansi(has_colours())
+        // A line that cannot be written, as on a full disk, is lost: to say so there as well would be a panic, in the middle of the engine's work.
+        .log_internal_errors(false);
     // A process that this command line is a part of may have its own.
     let _ = match format {
         LogFormat::Text => log.try_init(),

@@ -1,6 +1,7 @@
-use crate::program::{Home, signal};
+use crate::program::{Home, eventually, signal};
 use serde_json::Value;
 use std::{
+    fs::OpenOptions,
     io::{BufRead, BufReader, Write},
     net::TcpStream,
     process::Stdio,
@@ -58,4 +59,17 @@ fn a_server_logs_json_where_its_environment_says_so() {
         (&"queues.pause".into(), &"permission_denied".into()),
         "{asked}"
     );
+}
+
+/// As on a full disk, or where the collector of the log has gone.
+#[test]
+fn a_worker_goes_on_where_its_log_cannot_be_written() {
+    let home = Home::new();
+    let id = home.enqueue(&["mail", "--max-attempts", "1"]);
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = home.command(&["work", "--exec", "exit 3", "--until-empty"]);
+    let mut worker = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(full).spawn().unwrap();
+    eventually("the worker ends", || worker.try_wait().unwrap().is_some());
+    assert_eq!(worker.wait().unwrap().code(), Some(0));
+    assert_eq!(home.state(&id), "discarded");
 }
