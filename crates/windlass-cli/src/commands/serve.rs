@@ -42,7 +42,7 @@ pub(crate) struct Serve {
 impl Serve {
     pub(crate) async fn run(self, globals: &Globals) -> Outcome {
         let (access, auth_file) = self.access()?;
-        let mut signals = Signals::listen()?;
+        let mut signals = Signals::listen_but_hangup()?; // which reads --auth anew
         let options = ConnectOptions::default().with_pool_size(CONNECTIONS).with_call_timeout(CALL_TIMEOUT);
         let client = globals.with_keys(open::existing_with(globals.url(), options).await?)?;
         let listener = listen::on(self.listen, "--listen").await?;

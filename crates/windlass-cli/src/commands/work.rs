@@ -71,7 +71,7 @@ pub(crate) struct Work {
     /// How long this worker may be silent before others take its jobs
     #[arg(long, value_parser = duration::parse, default_value = "30s")]
     lease: Duration,
-    /// How long running programs may go on after the first SIGTERM or SIGINT; a second one stops them now
+    /// How long running programs may go on after the first SIGTERM, SIGINT or SIGHUP; a second one stops them now
     #[arg(long, value_parser = duration::parse, default_value = "30s")]
     grace_period: Duration,
     /// Answers Prometheus at /metrics and probes at /healthz and /readyz, of this worker. A port alone is for this machine; a port of 0 takes a free one

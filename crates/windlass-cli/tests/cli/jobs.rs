@@ -241,6 +241,10 @@ fn progress_and_log_are_shown() {
 /// It was killed by the signal, and nobody could see what it had done, nor who.
 #[test]
 fn a_change_that_is_interrupted_says_and_notes_what_was_done() {
+    ["INT", "HUP"].map(interrupted_by);
+}
+
+fn interrupted_by(name: &str) {
     let home = Home::new();
     let lines = "{\"kind\":\"a\"}\n".repeat(100);
     home.run_with(&["enqueue", "--many"], lines.as_bytes()).done();
@@ -248,7 +252,7 @@ fn a_change_that_is_interrupted_says_and_notes_what_was_done() {
     let command = ["jobs", "cancel", "--kind", "a", "--rate", "1", "--as", "anna"];
     let child = home.spawn(home.command(&command).stdin(Stdio::null()));
     eventually("some are cancelled", || cancelled() > 0);
-    signal(&child, "INT");
+    signal(&child, name);
     let answer =
         Answer::from(child.wait_with_output().unwrap()).refused(1, &["[interrupted]", "before the end"]);
     let done = cancelled();

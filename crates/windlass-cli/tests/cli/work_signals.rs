@@ -1,5 +1,8 @@
 use crate::program::{Home, eventually, signal};
-use std::{fs, process::Stdio};
+use std::{
+    fs,
+    process::{Command, Stdio},
+};
 
 const SLOW: &str = "echo started >> started; while [ ! -e go ]; do sleep 0.05; done; echo done >> done";
 
@@ -124,6 +127,41 @@ fn a_second_signal_stops_now() {
     assert_eq!((&job["state"], &job["attempt"]), (&"available".into(), &0.into()));
     let pid = fs::read_to_string(home.path().join("pid")).unwrap();
     eventually("its program is killed", || is_over(&pid));
+}
+
+/// The programs have process groups of their own, so the terminal tells them nothing.
+#[test]
+fn a_terminal_that_goes_leaves_no_program_behind() {
+    let home = Home::new();
+    let id = home.enqueue(&["a"]);
+    let program = "echo $$ > pid; while :; do sleep 0.05; done";
+    let args = ["work", "--exec", program, "--grace-period", "1s"];
+    let worker = home.spawn(home.command(&args).stdin(Stdio::null()));
+    eventually("the job runs", || lines(&home, "pid") == 1);
+    signal(&worker, "HUP");
+    let output = worker.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(home.state(&id), "available");
+    let pid = fs::read_to_string(home.path().join("pid")).unwrap();
+    eventually("its program is killed", || is_over(&pid));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_worker_that_was_told_to_outlive_its_terminal_does() {
+    let home = Home::new();
+    let ids = [home.enqueue(&["a"]), home.enqueue(&["a"])];
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"trap "" HUP; exec "$0" "$@""#, crate::PROGRAM]);
+    shell.args(["work", "--exec", SLOW, "--concurrency", "1"]).current_dir(home.path()).stdin(Stdio::null());
+    let worker = home.spawn(&mut shell);
+    eventually("a job runs", || lines(&home, "started") == 1);
+    signal(&worker, "HUP");
+    fs::write(home.path().join("go"), "").unwrap();
+    eventually("it went on to the next", || lines(&home, "done") == 2);
+    signal(&worker, "TERM");
+    assert_eq!(worker.wait_with_output().unwrap().status.code(), Some(0));
+    assert_eq!(ids.map(|id| home.state(&id)), ["completed", "completed"]);
 }
 
 #[test]
