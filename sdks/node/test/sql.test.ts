@@ -160,6 +160,35 @@ onPostgres('completeIn refuses what is in no transaction', async ({ windlass }, 
   for (const said of refused) assert.match(said, /^InvalidOption: a pool is in no transaction/)
 })
 
+onPostgres('completeIn refuses a connection on which no transaction is open', async ({ windlass }, t) => {
+  const db = pool(t)
+  const source = await new DataSource({ type: 'postgres', url: server }).initialize()
+  const knex = Knex({ client: 'pg', connection: server })
+  const kysely = new Kysely<unknown>({ dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: server }) }) })
+  t.after(() => Promise.all([source.destroy(), knex.destroy(), kysely.destroy()]))
+  const job = defineJob('job', { maxAttempts: 1 })
+  const refused: string[] = []
+  await started(t, windlass.worker({ queues: { default: 1 }, onError: () => {} }).handle(job, async (_, job) => {
+    const client = await db.connect()
+    const alone: Executor[] = [client, source.manager, fromDrizzle(drizzle(db), drizzleSql), fromKnex(knex), fromKysely(kysely), fromPrisma({ $queryRawUnsafe: async (text, ...params) => (await client.query(text, params)).rows })]
+    for (const each of alone) await job.completeIn(each).catch(error => refused.push(String(error)))
+    // A savepoint is within its transaction, and what is rolled back to it is not done.
+    await client.query('begin')
+    await client.query('savepoint a')
+    await job.completeIn(client)
+    await client.query('rollback to savepoint a')
+    await client.query('savepoint b')
+    await job.completeIn(client)
+    await client.query('release savepoint b')
+    await client.query('commit')
+    await assert.rejects(begin(db, tx => job.completeIn(tx)), LeaseLost)
+    client.release()
+  }))
+  const record = await ended(windlass, await windlass.enqueue(job, {}))
+  assert.deepEqual([record.state, record.errors, refused.length], ['completed', [], 6])
+  for (const said of refused) assert.match(said, /^InvalidOption: no transaction is open on the connection/)
+})
+
 onPostgres('completeIn refuses transactions that could not see a lost lease', async ({ windlass }, t) => {
   const db = pool(t)
   const job = defineJob('job', { maxAttempts: 1 })

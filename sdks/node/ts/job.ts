@@ -1,7 +1,7 @@
 import { encodeStored } from './json.js'
 import { LeaseLost } from './errors.js'
 import { answer, direct, type NativeReports } from './native.js'
-import { runSql } from './sql/enqueue_by.js'
+import { runInTransaction } from './sql/enqueue_by.js'
 import { refusePool, type Executor } from './sql/executor.js'
 
 /** Why a job should stop: somebody cancelled it, its time is over, the worker stops, or the job was taken away. */
@@ -121,14 +121,15 @@ export class Job<Args = unknown> {
 
   /**
    * Completes the job in a transaction of your own (PostgreSQL, READ COMMITTED), so that its effects and its completion commit together,
-   * exactly once. Call it last, commit, and return. Rejects with {@link LeaseLost} when the job is somebody else's by now: roll back.
+   * exactly once. Call it last, commit, and return. Rejects with {@link LeaseLost} when the job is somebody else's by now: roll back; and with
+   * {@link InvalidOption} where no transaction is open.
    */
   async completeIn (executor: Executor): Promise<void> {
     const { native } = this.#running()
     refusePool(executor)
     const { text, params } = JSON.parse(direct(() => native.completeSql(this.ticket))) as { text: string, params: Array<{ value: unknown }> }
     // As texts, which every driver can pass.
-    await runSql(executor, [text.replace(/\$(\d+)::/g, '$$$1::text::'), params.map(param => String(param.value))])
+    await runInTransaction(executor, [text.replace(/\$(\d+)::/g, '$$$1::text::'), params.map(param => String(param.value))])
   }
 
   /** @internal Has the signal abort. */

@@ -1,5 +1,5 @@
 import type { ArgsInput, JobDefinition } from '../define.js'
-import { errorOf, type ErrorCode } from '../errors.js'
+import { errorOf, InvalidOption, type ErrorCode } from '../errors.js'
 import { runner, type Executor, type Row } from './executor.js'
 import { enqueueManySql, type EnqueueSqlOptions, type Statement } from './statements.js'
 
@@ -26,6 +26,18 @@ export async function runSql (executor: Executor, [text, params]: Statement): Pr
   } catch (cause) {
     throw translated(cause)
   }
+}
+
+/**
+ * The same of a statement that is to commit together with what its transaction did before. No library says for all of them whether one is open: where each
+ * statement is a transaction of its own, the second is another than the first, and does nothing then. What it would do commits by itself otherwise.
+ */
+export async function runInTransaction (executor: Executor, [text, params]: Statement): Promise<void> {
+  const [here] = await runSql(executor, ['SELECT pg_current_xact_id()::text AS id', []])
+  const done = here ? await runSql(executor, [`${text} WHERE pg_current_xact_id()::text = $${params.length + 1}::text`, [...params, String(here.id)]]) : []
+  if (done.length > 0) return
+  throw new InvalidOption('invalid_option',
+    'no transaction is open on the connection, so the job would be completed apart from its effects: begin one before these, and complete it there')
 }
 
 function translated (cause: unknown): unknown {
