@@ -125,13 +125,21 @@ class Worker:
         self._completed: list[_native.Job] = []
         self._others: list[_native.Ended] = []
         self._is_due = False
+        self._is_starting = False
         self._is_stopping = False
         self._is_told = asyncio.Event()
 
     async def start(self) -> None:
         """Registers with the store and begins to run jobs."""
-        if self._native is not None:
+        if self._native is not None or self._is_starting:
             raise InvalidOption("the worker was started before; make a new one with app.worker()")
+        self._is_starting = True
+        try:
+            await self._start()
+        finally:
+            self._is_starting = False
+
+    async def _start(self) -> None:
         _refuse_greenlets()
         children = {kind: job for kind, job in self._jobs.items() if job.in_child}
         plain = {kind: job for kind, job in self._jobs.items() if not job.handler.is_async and not job.batching}
@@ -162,18 +170,30 @@ class Worker:
         self._ended = self._loop.create_future()
         self._left = Left(self._thread_count)
         native = await in_thread(lambda spec: _native.Worker(client, spec), encode(self._spec))
+        try:
+            self._serve(native, blocking, children)
+        except BaseException:
+            native.abort()  # what it took already goes back: nobody would run it
+            for pool in self._pools:
+                pool.join(0.0)
+            self._pools.clear()
+            raise
         self._native = native
         _running.add(native)
         _workers.add(self)
-        self._desk = native.desk()
+        self._exchange()
+
+    def _serve(self, native: _native.Worker, blocking: dict[str, Handler], children: dict[str, Job[Any]]) -> None:
+        """Has its jobs run."""
+        connection = self._app.connection
         if blocking or (self._any is not None and not self._any.is_async):
             self._pools.append(Pool(self._thread_count, native.thread_desk, lambda: InThread(blocking, self._any, connection), "windlass-job"))
         if children:
             self._pools.append(Pool(self._process_count, native.child_desk, lambda: self._around.child(Child(children, connection), connection), "windlass-child"))
-        self._loop.add_reader(self._desk.fileno(), self._exchange)
+        self._desk = native.desk()
         self._watch = Watch(self._loop, self._holder)
+        self._loop.add_reader(self._desk.fileno(), self._exchange)
         self._until_end = self._loop.create_task(self._until_ended(), name="windlass-worker")
-        self._exchange()
 
     async def _until_ended(self) -> None:
         # Whoever ends the event loop cancels all its tasks, this one among them: what would begin from here on could not end.
