@@ -1,7 +1,7 @@
 // What newcomers write that cannot be, and no compiler stops in JavaScript: each is refused, and told what to write instead.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { defineJob, InvalidArgs, InvalidOption, retry, schedule, Windlass } from 'windlass'
+import { defineJob, InvalidArgs, InvalidOption, retry, schedule, Windlass, type Job } from 'windlass'
 import { enqueueSql } from 'windlass/sql'
 import { perform } from 'windlass/testing'
 import { ended, onSqlite, started } from './support.js'
@@ -16,6 +16,7 @@ onSqlite('what JSON would drop or empty without a word is refused in args', asyn
     [{ ids: new Set([1]) }, /a Set in .*, at ids, has no JSON form: write \[...set\]/],
     [[{ to: Promise.resolve('a') }], /a Promise in .*, at to, .* await it first/],
     [{ error: new TypeError('x') }, /an Error in .* write its message/],
+    [{ keys: new Map().keys() }, /an iterator in .*, at keys, has no JSON form: write an array/], [{ all: (function * () { yield 1 })() }, /an iterator/], [{ answer: new Response('a') }, /a Response in .* await response.json/],
     [{ like: /x/ }, /a RegExp/], [new WeakMap(), /a WeakMap/],
     [{ form: new FormData() }, /a FormData in .* write Object.fromEntries\(form\)/], [new Headers({ a: 'b' }), /a Headers/], [{ of: new ArrayBuffer(2) }, /an ArrayBuffer/],
     [{ image: new Uint8Array(2) }, /a Uint8Array in .*, at image, has no JSON form: write Buffer.from\(bytes\).toString\('base64'\)/], [new Float32Array(1), /a Float32Array/],
@@ -53,6 +54,19 @@ onSqlite('nor is it in meta, checkpoints and results', async ({ windlass }, t) =
 
 const odd = (value: unknown) => value as never
 
+onSqlite('what a handler says is a text, and progress a number', async ({ windlass }, t) => {
+  const says: Array<(job: Job) => void> = [
+    job => job.log(odd(5)), job => job.log(odd(new Error('x'))), job => job.log(odd(undefined)), job => job.progress(odd('50')), job => job.progress(50, odd(5)),
+  ]
+  const refused: string[] = []
+  const speak = (args: unknown, job: Job) => { try { says[Number(args)]!(job) } catch (error) { refused.push(String(error)) } }
+  await started(t, windlass.worker({ queues: { default: 1 } }).handle(any, speak))
+  for (const id of await windlass.enqueueMany(any, says.map((_, nth) => nth))) assert.equal((await ended(windlass, id)).state, 'completed')
+  const words = [/^InvalidOption: log takes a text, .* got 5$/, /got an object$/, /got undefined$/, /^InvalidOption: progress takes a number of per cent, got "50"$/, /^InvalidOption: the note of a progress is a text, got 5$/]
+  for (const [nth, each] of words.entries()) assert.match(refused[nth]!, each)
+  await assert.rejects(perform(any, (_, job) => job.log(odd(5)), 1), /log takes a text/)
+})
+
 onSqlite('a typo in options is refused by its name', async ({ windlass }) => {
   const id = await windlass.enqueue(any, 1)
   await windlass.limits.set('default', { concurrency: 3 })
@@ -71,6 +85,16 @@ onSqlite('a typo in options is refused by its name', async ({ windlass }) => {
     [() => windlass.setRetention([odd({ outcome: 'completed', aeg: '1d' })]), /"aeg" is no option of a retention rule; options are queue, outcome, age, count/],
     [() => windlass.enqueue(any, 1, odd({ idempotencykey: 'a' })), /options are .*meta, idempotencyKey/],
     [() => retry(odd({ aftr: '1h' })), /"aftr" is no option of retry; options are after, error/],
+    [() => windlass.enqueue(any, 1, { unique: odd({ key: null }) }), /unique.key is null, by which nothing is unique/],
+    [() => windlass.enqueueUnique(any, 1, { unique: odd({ fields: null }) }), /unique.fields is null/],
+    [() => windlass.enqueue(any, 1, { unique: odd(null) }), /the options of unique are an object with key, .*; got null/],
+    [() => windlass.enqueue(any, 1, { idempotencyKey: odd(null) }), /idempotencyKey is null: leave it out/],
+    [() => windlass.enqueueMany(any, [1], { idempotencyKey: '\ud800' }), /half of a surrogate pair in idempotencyKey/],
+    [() => enqueueSql(any, 1, { idempotencyKey: odd(null) }), /idempotencyKey is null/],
+    [() => enqueueSql(any, 1, { unique: odd({ key: null }) }), /unique.key is null/],
+    [() => windlass.worker({ queues: { a: 1 } }).handleBatch(any, odd({ maxSize: 5, waits: '1s' }), () => {}), /"waits" is no option of handleBatch; options are maxSize, wait/],
+    [() => windlass.worker({ queues: { a: 1 } }).handleBatch(any, odd({}), () => {}), /maxSize of the handler of "any" must be 1 to 10000, got undefined/],
+    [() => windlass.worker({ queues: { a: 1 } }).handleInThreads(any, 'file:///a.js', odd(undefined)), /the options of handleInThreads are an object with threads; got undefined/],
     [() => retry(odd('later')), /the options of retry are an object with after, error; got "later"/],
   ] as Array<[() => unknown, RegExp]>) await assert.rejects(async () => call(), { name: 'InvalidOption', message: words })
   assert.equal((await windlass.queue('default'))!.limits!.concurrency, 3)
@@ -94,6 +118,7 @@ onSqlite('what is of the wrong type is told what to be', async ({ windlass }) =>
     [() => windlass.enqueue(any, 1, { queue: odd(5) }), /queue: invalid type: integer `5`, expected a string$/],
     [() => windlass.jobs({ state: odd('runing') }), /state: unknown variant `runing`, expected one of `scheduled`/],
     ...['default', ['default'], { default: '5' }, { default: 1.5 }, {}].map(queues => [() => worker(queues), /worker\({ queues: { default: 10 } }\)/] as const),
+    [() => windlass.worker({ queues: { default: 1 }, onError: odd('log') }), /onError must be a function, got "log"/],
     [() => windlass.worker({ queues: { default: 1 }, name: odd(5) }).handle(any, () => {}).start(), /the worker's options: name: invalid type: integer `5`, expected a string/],
   ] as Array<[() => unknown, RegExp]>) await assert.rejects(async () => call(), { name: 'InvalidOption', message: words })
   assert.equal(typeof await windlass.enqueue(any, 1, odd(null)), 'number')

@@ -3,7 +3,7 @@ import type { JobDefinition } from './define.js'
 import { InvalidArgs, InvalidOption } from './errors.js'
 import { encode, encodeStored } from './json.js'
 import { onlyKnown, shown } from './known.js'
-import { KNOWN, wireJob, type EnqueueOptions } from './options.js'
+import { KNOWN, refuseNoKey, wireJob, type EnqueueOptions } from './options.js'
 import { validate } from './schema.js'
 import { carrying } from './tracing.js'
 
@@ -77,6 +77,7 @@ export async function bulk (job: JobDefinition, args: unknown[], options?: Enque
   if (!Array.isArray(args)) {
     throw new InvalidOption('invalid_option', `enqueueMany takes an array of args, one of each job, got ${typeof args}`)
   }
+  refuseNoKey(key)
   await checkAll(job, args)
   const text = encodeAll(job.kind, args)
   const says = options && Object.keys(options).length > 0

@@ -101,7 +101,7 @@ export class Handlers {
     const size = registered.many?.maxSize
     const wait = span(registered.many?.wait, `wait of ${of}`) ?? 0
     if (wait > LONGEST_WAIT) refuse(`wait of ${of} must be at most 10 minutes, since others could work the jobs meanwhile; got ${JSON.stringify(registered.many!.wait)}`)
-    if (size !== undefined && !(Number.isInteger(size) && size >= 1 && size <= 10_000)) refuse(`maxSize of ${of} must be 1 to 10000, got ${size}`)
+    if (registered.many && !(Number.isInteger(size) && size! >= 1 && size! <= 10_000)) refuse(`maxSize of ${of} must be 1 to 10000, got ${size}`)
     this.#byKind.set(job.kind, registered)
   }
 

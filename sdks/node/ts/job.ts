@@ -1,5 +1,6 @@
 import { encodeStored } from './json.js'
-import { LeaseLost } from './errors.js'
+import { InvalidOption, LeaseLost } from './errors.js'
+import { shown } from './known.js'
 import { answer, direct, type NativeReports } from './native.js'
 import { runInTransaction } from './sql/enqueue_by.js'
 import { refusePool, type Executor } from './sql/executor.js'
@@ -97,12 +98,15 @@ export class Job<Args = unknown> {
   /** Says how far the job is: 0 to 100. Costs no call of the store. */
   progress (percent: number, note?: string): void {
     const { native } = this.#running()
+    if (typeof percent !== 'number') throw new InvalidOption('invalid_option', `progress takes a number of per cent, got ${shown(percent)}`)
+    if (typeof (note ?? '') !== 'string') throw new InvalidOption('invalid_option', `the note of a progress is a text, got ${shown(note)}`)
     direct(() => native.progress(this.ticket, percent, note ?? null))
   }
 
   /** Adds a line to the job's log, which is kept with it. Costs no call of the store. */
   log (text: string): void {
     const { native } = this.#running()
+    if (typeof text !== 'string') throw new InvalidOption('invalid_option', `log takes a text, as in job.log(String(value)), got ${shown(text)}`)
     direct(() => native.log(this.ticket, text))
   }
 

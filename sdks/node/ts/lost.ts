@@ -14,6 +14,7 @@ const INSTEAD: Record<string, string> = {
   Map: 'write Object.fromEntries(map)', Set: 'write [...set]', Promise: 'await it first', RegExp: 'write its source', Error: 'write its message',
   WeakMap: 'leave it out', WeakSet: 'leave it out', ArrayBuffer: "write Buffer.from(bytes).toString('base64')", FormData: 'write Object.fromEntries(form)',
   Headers: 'write Object.fromEntries(headers)', URLSearchParams: 'write String(params)', Blob: 'write its text or base64',
+  Response: 'write what it brought, such as await response.json()', Request: 'write what it brought, such as await request.json()',
 }
 
 /** Objects that become an empty one, and bytes, which become one of numbered fields. */
@@ -22,7 +23,10 @@ export const EMPTIED: Test = part => {
   if (ArrayBuffer.isView(part)) return [named(part.constructor.name), INSTEAD.ArrayBuffer!]
   if (Object.keys(part).length > 0) return undefined
   const name = Object.keys(INSTEAD).find(name => part instanceof (globalThis as unknown as Record<string, new () => object>)[name]!)
-  return name === undefined ? undefined : [named(name), INSTEAD[name]!]
+  if (name !== undefined) return [named(name), INSTEAD[name]!]
+  // A generator, or what map.keys() gives.
+  const isIterated = (Symbol.iterator in part || Symbol.asyncIterator in part) && !Array.isArray(part) && !(part instanceof String)
+  return isIterated ? ['an iterator', 'write an array of what it gives'] : undefined
 }
 
 /** The first part of a value that JSON loses, in words. `what` names the value. */

@@ -88,7 +88,7 @@ export type WireJob = { kind: string } & Record<string, unknown>
 export function wireJob (kind: string, defaults: JobOptions, options: EnqueueOptions = {}): WireJob {
   onlyKnown(options, KNOWN, `a job of kind "${kind}"`)
   const all: EnqueueOptions = { ...defaults, ...said(options) }
-  if (all.unique) onlyKnown(all.unique, OF_UNIQUE, 'unique')
+  if (all.unique !== undefined) onlyKnown(all.unique, OF_UNIQUE, 'unique')
   const wrong = all.unique && wrongUnique(all.unique, all.expiresIn)
   if (wrong !== undefined) throw new InvalidOption('invalid_option', `a unique job of kind "${kind}": ${wrong}`)
   if (all.meta !== undefined) encodeStored(all.meta, 'meta', InvalidOption) // refuses what JSON would empty
@@ -139,6 +139,8 @@ export function wirePolicy (policy: RetryPolicy) {
 /** What of it does not go together, by its names here: the core would say it by those of the wire. */
 function wrongUnique ({ key, args, fields, until, for: window, onConflict, maxWait }: Unique, expiresIn: Duration | undefined): string | undefined {
   const keys = [key !== undefined, args === true, fields !== undefined].filter(Boolean).length
+  // As of a row that has none: the job would be stored without the guard that was meant.
+  if (key === null || fields === null) return `unique.${key === null ? 'key' : 'fields'} is null, by which nothing is unique: leave unique out where that is meant`
   if (keys === 0) return 'say what makes it unique: unique.key, unique.args or unique.fields'
   if (keys > 1) return 'unique.key, unique.args and unique.fields exclude each other'
   if (until !== undefined && window !== undefined) return 'unique.until and unique.for exclude each other'
@@ -146,6 +148,12 @@ function wrongUnique ({ key, args, fields, until, for: window, onConflict, maxWa
   if (onConflict === 'extend' && window === undefined) return "unique.onConflict 'extend' needs unique.for, the time that begins anew"
   if (expiresIn !== undefined) return 'it takes no expiresIn; expiresAt, a time, it does'
   return undefined
+}
+
+/** Refuses a key of an enqueue that is null, as of a row that has none: it would be stored without the guard that was meant. */
+export function refuseNoKey (key: unknown): void {
+  if (key === null) throw new InvalidOption('invalid_option', 'idempotencyKey is null: leave it out where a repeated call is to enqueue once more')
+  if (typeof key === 'string' && !key.isWellFormed()) throw new InvalidOption('invalid_option', 'half of a surrogate pair in idempotencyKey is no text')
 }
 
 function wireUnique (unique: Unique) {

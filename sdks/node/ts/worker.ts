@@ -7,7 +7,7 @@ import { InvalidOption, WindlassError } from './errors.js'
 import { Handlers, type BatchHandler, type BatchOptions, type Handler } from './handlers.js'
 import type { Job, JobInfo } from './job.js'
 import { Loop } from './loop.js'
-import { onlyKnown } from './known.js'
+import { onlyKnown, shown } from './known.js'
 import { addon, answer, type NativeWorker } from './native.js'
 import { span, wirePolicy, type RetryPolicy } from './options.js'
 import { keepAlive, onSignals } from './signals.js'
@@ -89,6 +89,7 @@ export class Worker {
     const refuse = (what: string): never => { throw new InvalidOption('invalid_option', what) }
     onlyKnown(options, KNOWN, 'a worker')
     if (!['pipelined', 'strict', undefined].includes(options.settling)) refuse(`settling must be 'pipelined' or 'strict', got ${JSON.stringify(options.settling)}`)
+    if (options.onError !== undefined && typeof options.onError !== 'function') refuse(`onError must be a function, got ${shown(options.onError)}`)
     this.#on = on
     this.#options = options
   }
@@ -111,8 +112,10 @@ export class Worker {
    * Works jobs of a kind together. A batch begins when it is full, or when its first job has waited for `wait`; without that it is what the worker has at
    * hand. However many jobs it has, it takes one place of the queue.
    */
-  handleBatch<J extends JobDefinition> (job: J, { maxSize, wait }: BatchOptions, handler: BatchHandler<J>): this {
+  handleBatch<J extends JobDefinition> (job: J, options: BatchOptions, handler: BatchHandler<J>): this {
     this.#unstarted()
+    onlyKnown(options, ['maxSize', 'wait'], 'handleBatch')
+    const { maxSize, wait } = options
     this.#handlers.add({ job, many: { maxSize, wait, call: handler } }, handler)
     return this
   }
@@ -125,9 +128,10 @@ export class Worker {
    * worker.handleInThreads(resize, new URL('./resize.js', import.meta.url), { threads: 4 })
    * ```
    */
-  handleInThreads (job: JobDefinition, module: URL | string, { threads }: { threads: number }): this {
+  handleInThreads (job: JobDefinition, module: URL | string, options: { threads: number }): this {
     this.#unstarted()
-    this.#handlers.addModule(job, module, threads)
+    onlyKnown(options, ['threads'], 'handleInThreads')
+    this.#handlers.addModule(job, module, options.threads)
     return this
   }
 

@@ -1,7 +1,7 @@
 import type { ArgsInput, JobDefinition } from '../define.js'
 import { InvalidOption } from '../errors.js'
 import { encode, encodeStored } from '../json.js'
-import { wireJob, type EnqueueOptions, type WireJob } from '../options.js'
+import { refuseNoKey, wireJob, type EnqueueOptions, type WireJob } from '../options.js'
 
 /** A statement: its text, and its parameters, which are all texts. */
 export type Statement = [text: string, params: string[]]
@@ -48,6 +48,7 @@ export function enqueueSql<J extends JobDefinition> (job: J, args: ArgsInput<J>,
 /** The statement that enqueues jobs of one kind. It gives a row with the column `id` for each, in order. */
 export function enqueueManySql<J extends JobDefinition> (job: J, args: Array<ArgsInput<J>>, options: EnqueueSqlOptions = {}): Statement {
   const { schema = 'windlass', idempotencyKey, ...rest } = options
+  refuseNoKey(idempotencyKey)
   const wire = wireJob(job.kind, job.options, rest)
   const { unique_args: byArgs, encrypted, ...one } = wire
   refuseTwice(one)
