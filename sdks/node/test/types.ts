@@ -59,6 +59,9 @@ export async function program (windlass: Windlass, pg: Client, sql: Sql): Promis
   await windlass.history('1h', { outcome: 'enqueued' })
   const daily = { name: 'a', cron: '@daily', job: resize, args: { image: 7, width: 8 } }
   schedule({ ...daily, options: { meta: { a: 1 }, expiresIn: '1h', key: 'acme', timeout: '1m' } })
+  schedule({ name: 'a', cron: '@daily', job: tick })
+  // @ts-expect-error: the job takes args
+  schedule({ name: 'a', cron: '@daily', job: resize })
   // @ts-expect-error: the overlap policy says what is meant
   schedule({ ...daily, options: { unique: { args: true } } })
   // @ts-expect-error: the ticks say when

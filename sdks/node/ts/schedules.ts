@@ -63,8 +63,11 @@ export interface SchedulesPut {
   removed: string[]
 }
 
+/** Args are left out where `{}`, which is stored then, is some. */
+type SaysArgs<J extends JobDefinition> = Record<never, never> extends ArgsInput<J> ? unknown : { args: ArgsInput<J> }
+
 /** A schedule, with args of the type that its job takes. */
-export function schedule<J extends JobDefinition> (spec: ScheduleSpec<J>): ScheduleSpec {
+export function schedule<J extends JobDefinition> (spec: ScheduleSpec<J> & SaysArgs<J>): ScheduleSpec {
   return spec as unknown as ScheduleSpec
 }
 
