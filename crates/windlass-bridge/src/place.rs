@@ -22,20 +22,37 @@ pub fn in_words(said: &str) -> String {
         return format!("there is no such time; times go from {} to {}", Timestamp::MIN, Timestamp::MAX);
     }
     let Some((said, expected)) = said.rsplit_once(", expected ") else { return said.to_owned() };
-    let is_out_of_range = said.starts_with("invalid value: integer");
-    let expected = match expected {
-        "i16" if is_out_of_range => "a whole number of -32768 to 32767",
-        "u16" if is_out_of_range => "a whole number of 0 to 65535",
-        "u32" if is_out_of_range => "a whole number of 0 to 4294967295",
-        "i8" | "i16" | "i32" | "i64" => "a whole number",
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
-        "f32" | "f64" => "a number",
-        other if other.starts_with("struct ") => "an object",
-        other => other,
+    let value: Option<i128> =
+        said.strip_prefix("invalid value: integer `").and_then(|rest| rest.strip_suffix('`')?.parse().ok());
+    let expected = match (value, bounds(expected)) {
+        (Some(value), Some((_, most))) if value > most => format!("a whole number of at most {most}"),
+        (Some(value), Some((least, _))) if value < least && least < 0 => {
+            format!("a whole number of at least {least}")
+        }
+        (_, Some((0, _))) => "a whole number that is not negative".to_owned(),
+        (_, Some(_)) => "a whole number".to_owned(),
+        _ if matches!(expected, "f32" | "f64") => "a number".to_owned(),
+        _ if expected.starts_with("struct ") => "an object".to_owned(),
+        _ => expected.to_owned(),
     };
     // Of an array serde says how many values of the object it has.
     let is_array = expected == "an object" && said.starts_with("invalid length");
     format!("{}, expected {expected}", if is_array { "invalid type: sequence" } else { said })
+}
+
+/// Of a type of Rust's, where it is one of whole numbers.
+fn bounds(name: &str) -> Option<(i128, i128)> {
+    Some(match name {
+        "i8" => (i8::MIN.into(), i8::MAX.into()),
+        "i16" => (i16::MIN.into(), i16::MAX.into()),
+        "i32" => (i32::MIN.into(), i32::MAX.into()),
+        "i64" => (i64::MIN.into(), i64::MAX.into()),
+        "u8" => (0, u8::MAX.into()),
+        "u16" => (0, u16::MAX.into()),
+        "u32" => (0, u32::MAX.into()),
+        "u64" | "usize" => (0, u64::MAX.into()),
+        _ => return None,
+    })
 }
 
 /// The innermost field whose value is read before this column.
@@ -79,7 +96,7 @@ mod tests {
         for (said, told) in [
             (
                 "invalid value: integer `100000`, expected u16",
-                "invalid value: integer `100000`, expected a whole number of 0 to 65535",
+                "invalid value: integer `100000`, expected a whole number of at most 65535",
             ),
             (
                 "invalid value: integer `-1`, expected usize",

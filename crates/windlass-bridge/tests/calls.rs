@@ -65,6 +65,23 @@ fn a_wrong_type_is_told_with_the_name_of_its_field() {
             format!("cost: invalid value: integer `-1`, {whole} that is not negative"),
         ),
         (
+            "enqueue",
+            json!({"job": {"kind": "a", "max_attempts": 1_000_000}, "args": [1]}),
+            format!("max_attempts: invalid value: integer `1000000`, {whole} of at most 65535"),
+        ),
+        (
+            "jobs",
+            json!({"limit": 1_u64 << 40}),
+            format!("limit: invalid value: integer `1099511627776`, {whole} of at most 4294967295"),
+        ),
+        (
+            "job",
+            json!({"id": u64::MAX}),
+            format!(
+                "id: invalid value: integer `18446744073709551615`, {whole} of at most 9223372036854775807"
+            ),
+        ),
+        (
             "jobs",
             json!({"state": "runing"}),
             "state: unknown variant `runing`, expected one of `scheduled`".into(),

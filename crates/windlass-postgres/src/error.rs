@@ -56,7 +56,12 @@ fn describe(sqlstate: &str, message: &str, lost: ErrorKind) -> (ErrorKind, Strin
             ),
         ),
         "53100" => (ErrorKind::StorageFull, format!("PostgreSQL's disk is full: {message}")),
-        "22021" | "22P05" | "22P02" | "22032" | "54001" => (ErrorKind::InvalidArgs, message.to_owned()),
+        // Of names and filters: what is stored was looked at before.
+        "22021" | "22P05" => (
+            ErrorKind::InvalidArgs,
+            format!("a text contains NUL, which PostgreSQL cannot read; remove it ({message})"),
+        ),
+        "22P02" | "22032" | "54001" => (ErrorKind::InvalidArgs, message.to_owned()),
         "57P01" | "57P02" | "57P03" => (lost, format!("PostgreSQL is going down or starting: {message}")),
         "25006" => {
             (ErrorKind::Unavailable, format!("{message}: connected to a read-only server (a standby?)"))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from windlass import App, Schedule
+from windlass import App, Context, Schedule, Unique
 from windlass.errors import InvalidArgs, InvalidName, InvalidOption, NotFound, WindlassError
 
 
@@ -81,6 +81,14 @@ def wrong(sqlite: App) -> dict[str, Callable[[], object]]:
         "a state": lambda: some.jobs(state="runing"),
         "an unknown job": lambda: some.wait(4711),
         "no filter": lambda: some.cancel_where(),
+        "nothing for many": lambda: many(None),
+        "one schedule": lambda: some.put_schedules(schedule),
+        "a time as a worker's backoff": lambda: one({"default": 1}, backoff="1m"),
+        "one field": lambda: Unique(fields="user"),
+        "no number of seconds": lambda: some.wait(1, timeout=float("inf")),
+        "more attempts than fit": lambda: job.with_options(max_attempts=1_000_000).enqueue_sync(1),
+        "a key that is no text": lambda: job.with_options(idempotency_key="\ud800").enqueue_sync(1),
+        "an actor that is no text": lambda: sqlite.sync.acting_as("\ud800").pause("a"),
     }
 
 
@@ -100,6 +108,14 @@ def wrong(sqlite: App) -> dict[str, Callable[[], object]]:
         ("a state", InvalidOption, "state: unknown variant `runing`, expected one of `scheduled`"),
         ("an unknown job", NotFound, "4711"),
         ("no filter", InvalidOption, "say that everything is meant"),
+        ("nothing for many", InvalidArgs, "a list with the args of each job, got None"),
+        ("one schedule", InvalidOption, "a list of schedules, got the one named 'nightly'"),
+        ("a time as a worker's backoff", InvalidOption, "backoff must be a Backoff, as in backoff=Backoff('1m'), got '1m'"),
+        ("one field", InvalidOption, "as in Unique(fields=['user']), got 'user'"),
+        ("no number of seconds", InvalidOption, "timeout must be a finite length of time, got inf"),
+        ("more attempts than fit", InvalidOption, "max_attempts: invalid value: integer `1000000`, expected a whole number of at most 65535"),
+        ("a key that is no text", InvalidArgs, "half of a surrogate pair is no text"),
+        ("an actor that is no text", InvalidArgs, "half of a surrogate pair is no text"),
     ],
 )  # fmt: skip
 def test_each_says_what_to_write(wrong: dict[str, Callable[[], object]], what: str, kind: type[WindlassError], says: str) -> None:
@@ -108,6 +124,24 @@ def test_each_says_what_to_write(wrong: dict[str, Callable[[], object]], what: s
         with pytest.raises(kind) as error:
             wrong[what]()
     assert says in str(error.value)
+
+
+def test_a_context_that_is_handed_in_by_its_name(sqlite: App) -> None:
+    """It would never be: each attempt would fail."""
+
+    def job(*, ctx: Context, n: int) -> None: ...
+
+    with pytest.raises(InvalidOption, match="the Context is handed in by its place, so ctx must stand before the \\*"):
+        sqlite.job("a")(job)
+
+
+def test_a_name_with_nul_is_told_so(postgres: str) -> None:
+    app = App(postgres)
+    app.sync.migrate()
+    for call in (lambda: app.sync.pause("a\0b"), lambda: app.sync.jobs(kind="a\0b"), lambda: app.sync.jobs(args={"a": "\0"})):
+        with pytest.raises(InvalidArgs, match="a text contains NUL, which PostgreSQL cannot read; remove it"):
+            call()
+    app.close()
 
 
 def test_a_kind_is_a_text(sqlite: App) -> None:

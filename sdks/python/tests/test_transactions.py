@@ -12,7 +12,7 @@ import psycopg
 import pytest
 import sqlalchemy
 from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session, async_sessionmaker, create_async_engine
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, sessionmaker
 from worked import drain, record
 
 from windlass import App, Context, Job, Unique, errors
@@ -375,6 +375,11 @@ def test_what_cannot_join_is_refused_by_name(shop: App, pay: Job[Any], postgres:
         assert unique.enqueue_in_sync(connection) == unique.enqueue_in_sync(connection)
         with pytest.raises(InvalidOption, match="a Cursor of psycopg is in no transaction of its own: pass the connection"):
             pay.enqueue_in_sync(connection.cursor())
+        with connection.transaction() as transaction, pytest.raises(InvalidOption, match="a Transaction of psycopg runs no statements: pass the connection"):
+            pay.enqueue_in_sync(transaction)
+    for other_of in (sessionmaker(), async_sessionmaker(), Session().begin()):
+        with pytest.raises(InvalidOption, match=f"a {type(other_of).__name__} of sqlalchemy runs no statements: pass the connection or session"):
+            pay.enqueue_in_sync(other_of)
     engine = sqlalchemy.create_engine("sqlite://")
     with pytest.raises(InvalidOption, match="an? Engine of sqlalchemy is in no transaction"):
         pay.enqueue_in_sync(engine)

@@ -244,7 +244,7 @@ def append_audit(**entry: Any) -> Call[None]:
 
 
 def enqueue(job: str, args: str, idempotency_key: str | None) -> Call[list[int]]:
-    key = "" if idempotency_key is None else f',"idempotency_key":{json.dumps(idempotency_key)}'
+    key = "" if idempotency_key is None else f',"idempotency_key":{encode(idempotency_key)}'
     return Call("enqueue", f'{{"job":{job},"args":{args}{key}}}', lambda answer: list(answer["ids"]))
 
 

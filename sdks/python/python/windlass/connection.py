@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any, Callable
 
 from . import _logs, _native
+from .args import encode
 from .errors import InvalidOption
 
 
@@ -149,7 +150,7 @@ class Acting(Connection):
         return self._acts_by.call_sync("acting_as", self._of(op, payload))
 
     def _of(self, op: str, payload: str) -> str:
-        return f'{{"actor":{json.dumps(self._actor)},"op":{json.dumps(op)},"payload":{payload}}}'
+        return f'{{"actor":{encode(self._actor)},"op":{json.dumps(op)},"payload":{payload}}}'
 
 
 def _forked() -> None:

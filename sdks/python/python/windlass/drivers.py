@@ -22,6 +22,7 @@ _PLACEHOLDER = re.compile(r"\$(\d+)")
 _PERCENT = re.compile("%[s%]")
 _KNOWN = "psycopg 3, asyncpg, SQLAlchemy (its Session, Connection and their async forms) and Django's connections"
 _NO_CONNECTION = re.compile("Pool$|Engine$|Cursor")
+_OF_CONNECTION = re.compile("Transaction$|sessionmaker$")  # what begins and ends transactions, or sessions
 
 _IDLE = 0  # of psycopg: outside of any transaction
 Statement = dict[str, Any]
@@ -76,6 +77,8 @@ def _library(connection: Any) -> str:
         if name in ("psycopg", "asyncpg", "sqlalchemy", "django"):
             if _NO_CONNECTION.search(ancestor.__name__):
                 raise InvalidOption(f"a {type(connection).__qualname__} of {name} is in no transaction of its own: pass the connection that yours is open on")
+            if _OF_CONNECTION.search(ancestor.__name__):
+                raise InvalidOption(f"a {type(connection).__qualname__} of {name} runs no statements: pass the connection or session that your transaction is open on")
             return name
     kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
     raise InvalidOption(f"no transaction can be joined through a {kind}; known are {_KNOWN}")

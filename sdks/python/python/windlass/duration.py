@@ -27,7 +27,9 @@ def seconds(value: Duration, name: str) -> float:
         length = float(value)
     else:
         raise InvalidOption(f"{name} must be a timedelta, a number of seconds or a text such as '5m', got {value!r}")
-    if not math.isfinite(length) or length < 0:
+    if not math.isfinite(length):
+        raise InvalidOption(f"{name} must be a finite length of time, got {value!r}")
+    if length < 0:
         raise InvalidOption(f"{name} must not be negative, got {value!r}")
     if length > _LONGEST:
         raise InvalidOption(f"{name} must be at most 1000 years, got {value!r}")

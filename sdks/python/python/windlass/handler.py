@@ -64,7 +64,10 @@ class Handler:
             raise InvalidOption(f"{function.__qualname__} takes the contexts of several jobs, and behind them it must take the list of their args")
 
     def _read_signature(self, function: Callable[..., Any]) -> None:
-        parameters = list(signature(function).parameters.values())[self.takes_context :]
+        parameters = list(signature(function).parameters.values())
+        if self.takes_context and parameters[0].kind is parameters[0].KEYWORD_ONLY:
+            raise InvalidOption(f"{function.__qualname__}: the Context is handed in by its place, so {parameters[0].name} must stand before the *")
+        parameters = parameters[self.takes_context :]
         said = hints(function)
         late = next((one.name for one in parameters if is_context(said[one.name])), None)
         if late is not None:

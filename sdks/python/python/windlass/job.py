@@ -231,10 +231,11 @@ class Job(Generic[P]):
         return encode([self.handler.args_of(args, given)])
 
     def _checked(self, jobs: Iterable[Any]) -> list[Any]:
-        if self.handler.model is not None:
-            return [self.handler.model.check(job) for job in jobs]
-        if isinstance(jobs, (Mapping, str)):
+        model = self.handler.model
+        if not isinstance(jobs, Iterable) or model is None and isinstance(jobs, (Mapping, str)):
             raise InvalidArgs(f"enqueue_many takes a list with the args of each job, got {reprlib.repr(jobs)}")
+        if model is not None:
+            return [model.check(job) for job in jobs]
         return [self.handler.args_of((), dict(job) if type(job) is dict else self._named(job)) for job in jobs]
 
     def _named(self, args: Any) -> dict[str, Any]:

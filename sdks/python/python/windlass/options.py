@@ -35,6 +35,8 @@ class Unique:
     """With ``replace``: the job is not put off further than this after its first enqueue."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.fields, str):
+            raise InvalidOption(f"fields must be a list of names, as in Unique(fields=[{self.fields!r}]), got {self.fields!r}")
         if self.key is not None and self.fields is not None:
             raise InvalidOption("key and fields exclude each other: a unique job has one key")
         if self.window is not None and self.until != "finished":
@@ -113,9 +115,8 @@ class Options:
     """Enqueuing with a key that was used before stores nothing, and gives the id of what was stored then."""
 
     def __post_init__(self) -> None:
-        for name, value, kind, example in (("unique", self.unique, Unique, "'user/7'"), ("backoff", self.backoff, Backoff, "'1m'")):
-            if value is not None and not isinstance(value, kind):
-                raise InvalidOption(f"{name} must be a {kind.__name__}, as in {name}={kind.__name__}({example}), got {value!r}")
+        refuse_other("unique", self.unique, Unique, "'user/7'")
+        refuse_other("backoff", self.backoff, Backoff, "'1m'")
 
     def _with(self, changes: Mapping[str, Any]) -> Options:
         for name in changes:
@@ -154,6 +155,12 @@ class Options:
         if self.backoff is not None:
             rules["retry_policy"] = self.backoff._spec()
         return rules
+
+
+def refuse_other(name: str, value: object, kind: type, example: str) -> None:
+    """Refuses an option of another type."""
+    if value is not None and not isinstance(value, kind):
+        raise InvalidOption(f"{name} must be a {kind.__name__}, as in {name}={kind.__name__}({example}), got {value!r}")
 
 
 OPTIONS: frozenset[str] = frozenset(field.name for field in fields(Options))

@@ -61,5 +61,7 @@ def put_schedules(schedules: Iterable[Schedule], source: str, prune: bool) -> Ca
     """The call that stores them."""
     if prune and not source:
         raise InvalidOption("prune=True removes what else is of a source, so say which one: put_schedules(schedules, source='shop', prune=True)")
+    if isinstance(schedules, Schedule):
+        raise InvalidOption(f"put_schedules takes a list of schedules, got the one named {schedules.name!r}")
     payload = encode({"schedules": [schedule._spec() for schedule in schedules], "source": source, "prune": prune})
     return Call("put_schedules", payload, SchedulesPut._read)

@@ -28,7 +28,7 @@ from .duration import Duration, millis
 from .errors import InvalidOption
 from .handler import AnyHandler, Ended, Handler, each_of, failure, raised, returned, unfit
 from .middleware import LayeredHandler
-from .options import Backoff
+from .options import Backoff, refuse_other
 from .outcome import Outcome, Retry
 from .signals import signalled
 from .threads import InThread, Left, in_thread
@@ -111,6 +111,7 @@ class Worker:
         for option, value in (("timeout", timeout), ("lease", lease), ("grace_period", grace_period)):
             if value is not None:
                 self._spec[f"{option}_ms"] = millis(value, option)
+        refuse_other("backoff", backoff, Backoff, "'1m'")
         if backoff is not None:
             self._spec["retry_policy"] = backoff._spec()
         self._pools: list[Pool] = []
