@@ -60,7 +60,7 @@ BEGIN
     PERFORM {schema}.read_committed('retry');
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     PERFORM {schema}.check_home();
-    WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id AND h.state = 'retryable' RETURNING h.*
+    WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id AND h.state || '' = 'retryable' RETURNING h.*
     ), back AS (
         INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
         SELECT g.id, g.enqueued_at, g.lane_id, {schema}.current_segment(), g.attempt, g.max_attempts, g.crash_count, true, g.kind, g.args, g.attributes FROM gone g)

@@ -195,7 +195,7 @@ CREATE OR REPLACE FUNCTION {schema}.no_handler_since(p_lane integer) RETURNS tim
 AS $$
 BEGIN
     RETURN (SELECT h.available_at FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'no_handler'
-            ORDER BY h.lane_id, h.state, h.available_at, h.id LIMIT 1);
+            ORDER BY h.lane_id, h.state, h.available_at, h.id + 0 LIMIT 1);
 END $$;
 
 -- page_tids(first, pages, rows): places where rows may lie: `rows` in each of at most 128 pages, evenly spread over `pages` pages from

@@ -206,8 +206,8 @@ BEGIN
         FROM {schema}.waiting h
         WHERE h.lane_id = p_lane AND h.state = p_state
           -- Seconds and the rest, each as exact as doubles are; together they are not, from the year 2255 on.
-          AND (h.available_at, h.id) > (coalesce('epoch'::timestamptz + p_at / 1000000 * interval '1 second' + p_at % 1000000 * interval '1 microsecond', '-infinity'), coalesce(p_id, 0))
-        ORDER BY h.available_at, h.id;
+          AND (h.available_at, h.id + 0) > (coalesce('epoch'::timestamptz + p_at / 1000000 * interval '1 second' + p_at % 1000000 * interval '1 microsecond', '-infinity'), coalesce(p_id, 0))
+        ORDER BY h.available_at, h.id + 0;
     RETURN v_rows;
 END $$;
 
@@ -224,7 +224,7 @@ BEGIN
                NULL::timestamptz AS claimed_at, NULL::integer AS claimed_by, d.finished_at, d.reason, d.attributes
         FROM {schema}.dead d
         WHERE d.lane_id = p_lane AND d.state = p_state
-          AND (d.finished_at, d.id) < (coalesce('epoch'::timestamptz + p_at * interval '1 microsecond', 'infinity'), coalesce(p_id, 0))
-        ORDER BY d.finished_at DESC, d.id DESC;
+          AND (d.finished_at, d.id + 0) < (coalesce('epoch'::timestamptz + p_at * interval '1 microsecond', 'infinity'), coalesce(p_id, 0))
+        ORDER BY d.finished_at DESC, d.id + 0 DESC;
     RETURN v_rows;
 END $$;

@@ -30,7 +30,8 @@ BEGIN
         FROM found f CROSS JOIN LATERAL (
             SELECT j.* FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = f.id OFFSET 0) AS j WHERE f.place = 'log'
     ) AS s
-    JOIN {schema}.lane l ON l.id = s.lane_id;
+    -- Lane by lane of those: not the other way round, where statistics say that there are no lanes.
+    CROSS JOIN LATERAL (SELECT l.queue, l.priority FROM {schema}.lane l WHERE l.id = s.lane_id OFFSET 0) AS l;
 END $$;
 
 -- job_record(id): one row of view jobs by its id, without reading the log.

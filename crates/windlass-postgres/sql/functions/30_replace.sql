@@ -65,7 +65,7 @@ DECLARE
     v_lane integer;
 BEGIN
     SELECT least(coalesce(p_due, v_now), h.enqueued_at + p_max_wait), h.available_at INTO v_due, v_was FROM {schema}.waiting h
-        WHERE h.id = p_id AND h.state = 'scheduled' AND h.attempt = 0 FOR UPDATE;
+        WHERE h.id = p_id AND h.state || '' = 'scheduled' AND h.attempt = 0 FOR UPDATE;
     IF NOT FOUND THEN RETURN false; END IF;
     DELETE FROM {schema}.job_report r WHERE r.job_id = p_id;
     DELETE FROM {schema}.attempt_error e WHERE e.job_id = p_id;
@@ -112,7 +112,7 @@ BEGIN
         v_new := coalesce(v_new, nextval('{schema}.job_id_seq'));
         PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
         SELECT * INTO v_old FROM {schema}.bury_untried(p_holder, 'replaced by job ' || v_new);
-        EXIT WHEN v_old.buried OR NOT EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.id = p_holder AND h.state = 'scheduled' AND h.attempt = 0);
+        EXIT WHEN v_old.buried OR NOT EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.id = p_holder AND h.state || '' = 'scheduled' AND h.attempt = 0);
     END LOOP;
     IF NOT v_old.buried AND (SELECT h.held FROM {schema}.unique_holders(ARRAY[p_key]) h) THEN
         id := p_holder;

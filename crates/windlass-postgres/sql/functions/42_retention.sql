@@ -77,7 +77,7 @@ BEGIN
         SELECT x.finished_at, x.id INTO v_last FROM unnest(p_lanes) AS l
             CROSS JOIN LATERAL (
                 SELECT d.finished_at, d.id FROM {schema}.dead d WHERE d.lane_id = l AND d.state = p_outcome
-                ORDER BY d.finished_at DESC, d.id DESC LIMIT p_keep) AS x
+                ORDER BY d.finished_at DESC, d.id + 0 DESC LIMIT p_keep) AS x
             ORDER BY x.finished_at DESC, x.id DESC OFFSET p_keep - 1 LIMIT 1;
         IF FOUND AND (v_last.finished_at, v_last.id) > (before_at, before_id) THEN
             before_at := v_last.finished_at;
@@ -128,8 +128,8 @@ BEGIN
         FOREACH v_lane IN ARRAY r.lanes LOOP
             v_ids := ARRAY(
                 SELECT d.id FROM {schema}.dead d
-                WHERE d.lane_id = v_lane AND d.state = r.outcome AND (d.finished_at, d.id) < (v_pass.before_at, v_pass.before_id)
-                ORDER BY d.finished_at, d.id LIMIT p_most - v_count FOR UPDATE SKIP LOCKED);
+                WHERE d.lane_id = v_lane AND d.state = r.outcome AND (d.finished_at, d.id + 0) < (v_pass.before_at, v_pass.before_id)
+                ORDER BY d.finished_at, d.id + 0 LIMIT p_most - v_count FOR UPDATE SKIP LOCKED);
             PERFORM {schema}.remove_dead(v_ids);
             v_count := v_count + cardinality(v_ids);
             IF v_count >= p_most THEN

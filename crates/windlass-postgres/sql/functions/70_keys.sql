@@ -30,11 +30,11 @@ CREATE OR REPLACE FUNCTION {schema}.lock_keyed(p_id bigint) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    v_lane integer := (SELECT h.lane_id FROM {schema}.waiting h WHERE h.id = p_id AND h.state = 'keyed');
+    v_lane integer := (SELECT h.lane_id FROM {schema}.waiting h WHERE h.id = p_id AND h.state || '' = 'keyed');
 BEGIN
     IF v_lane IS NULL THEN RETURN false; END IF;
     PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), v_lane);
-    IF NOT EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.id = p_id AND h.state = 'keyed' AND h.lane_id = v_lane) THEN
+    IF NOT EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.id = p_id AND h.state || '' = 'keyed' AND h.lane_id + 0 = v_lane) THEN
         RAISE 'it was handed out' USING ERRCODE = 'WL098'; -- the lock goes with what this block did
     END IF;
     RETURN true;

@@ -36,5 +36,5 @@ BEGIN
         RETURN false;
     END IF;
     RETURN v_before > (SELECT h.available_at FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'keyed'
-                       ORDER BY h.lane_id, h.state, h.available_at, h.id LIMIT 1);
+                       ORDER BY h.lane_id, h.state, h.available_at, h.id + 0 LIMIT 1);
 END $$;

@@ -84,7 +84,7 @@ BEGIN
     PERFORM {schema}.note_came_back((SELECT min(h.available_at) FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'keyed'));
     WITH taken AS (
         DELETE FROM {schema}.waiting h WHERE h.id = ANY (ARRAY(
-            SELECT w.id FROM {schema}.waiting w WHERE w.lane_id = p_lane AND w.state = 'keyed' ORDER BY w.available_at, w.id LIMIT 4000))
+            SELECT w.id FROM {schema}.waiting w WHERE w.lane_id = p_lane AND w.state = 'keyed' ORDER BY w.available_at, w.id + 0 LIMIT 4000))
         RETURNING h.*)
     INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
         SELECT t.id, t.enqueued_at, t.lane_id, {schema}.current_segment(), t.attempt, t.max_attempts, t.crash_count, true, t.kind, t.args, t.attributes

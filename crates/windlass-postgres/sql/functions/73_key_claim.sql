@@ -69,7 +69,7 @@ BEGIN
                  ORDER BY h.lane_id, {schema}.key_of(h.attributes), h.id LIMIT t.look)
                 UNION ALL
                 (SELECT h.ctid AS stands, h.id, h.attempt, h.max_attempts, h.crash_count, h.enqueued_at, h.kind, h.args, h.attributes
-                 FROM (SELECT unnest(t.begun) AS id ORDER BY 1) AS b JOIN {schema}.waiting h ON h.id = b.id AND h.state = 'keyed' AND h.lane_id = p_lane
+                 FROM (SELECT unnest(t.begun) AS id ORDER BY 1) AS b JOIN {schema}.waiting h ON h.id = b.id AND h.state || '' = 'keyed' AND h.lane_id + 0 = p_lane
                  WHERE t.again LIMIT t.look)
                 LIMIT t.look) AS j) AS j ON true
         ), marked AS MATERIALIZED ( -- without what is wide: it is sorted

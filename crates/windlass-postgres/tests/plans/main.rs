@@ -14,6 +14,7 @@ mod keyed_jobs;
 mod keys;
 mod limits;
 mod no_handler;
+mod one_job;
 mod retention;
 mod settle;
 mod statistics;
