@@ -13,6 +13,7 @@ mod inspect;
 mod keyed_jobs;
 mod keys;
 mod limits;
+mod listing;
 mod no_handler;
 mod one_job;
 mod retention;

@@ -1,0 +1,69 @@
+//! A page of jobs looks at what became of a claim once, not for each of its jobs: beside workers at full speed nearly all of what is claimed is settled.
+
+use crate::session::Session;
+use std::sync::Arc;
+use windlass_conformance::steps::{Held, TestWorker, worker_on};
+use windlass_core::{Completion, Disposition, JobSet, Store};
+
+/// How many of a claim fail, one by one.
+const FAILED: usize = 500;
+
+/// A claim of so many jobs, of which some failed, each by itself, most completed in two ranges around one that failed, and ten run on.
+async fn mostly_settled(worker: &TestWorker, size: usize) {
+    let held = worker.take(size).await;
+    let (failed, held) = held.split_at(FAILED);
+    let (running, completed) = held.split_at(10);
+    let (before, after) = completed.split_at(completed.len() / 2);
+    let range = |jobs: &[Held]| {
+        let ids = || jobs.iter().map(|held| held.job.id.0);
+        let jobs = JobSet::Ranges(vec![(ids().min().expect("some"), ids().max().expect("some"))]);
+        Completion { claim: running[0].claim, jobs, count: 1 }
+    };
+    let no = || Disposition::Retry { delay: std::time::Duration::from_secs(3600), error: "no".into() };
+    let exceptions = failed.iter().chain(&after[..1]).map(|held| held.exception(no())).collect();
+    worker.settle(vec![range(before), range(&after[1..])], exceptions).await;
+}
+
+/// The jobs in this state, page by page, ordered.
+async fn listed(session: &Session, state: &str) -> Vec<i64> {
+    let sql = format!(
+        "WITH RECURSIVE page AS (
+            SELECT array_agg((l.job).id) FILTER (WHERE l.next IS NULL) AS ids, max(l.next) AS next FROM windlass.list_jobs('{state}', NULL, NULL, NULL, 700) AS l
+            UNION ALL
+            SELECT n.ids, n.next FROM page p CROSS JOIN LATERAL (
+                SELECT array_agg((l.job).id) FILTER (WHERE l.next IS NULL) AS ids, max(l.next) AS next FROM windlass.list_jobs('{state}', NULL, NULL, p.next, 700) AS l) AS n
+            WHERE p.next IS NOT NULL)
+        SELECT array_agg(id ORDER BY id) FROM page CROSS JOIN LATERAL unnest(page.ids) AS id"
+    );
+    session.value(&sql).await
+}
+
+#[tokio::test]
+async fn a_page_looks_once_at_what_became_of_a_claim() {
+    let session = Session::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(session.fixture.store().await);
+    session
+        .run(
+            "INSERT INTO windlass.job (lane_id, kind, args)
+             SELECT l.lane, 'k', '{}' FROM (SELECT windlass.lane_of('q', 0) AS lane) AS l, generate_series(1, 20000)",
+        )
+        .await;
+    let worker = worker_on(&store).await;
+    for _ in 0..4 {
+        mostly_settled(&worker, 5_000).await;
+    }
+    for state in ["running", "completed"] {
+        let expected: Vec<i64> = session
+            .value(&format!("SELECT array_agg(id ORDER BY id) FROM windlass.jobs WHERE state = '{state}'"))
+            .await;
+        assert_eq!(listed(&session, state).await, expected, "{state}");
+    }
+    // With three probes for each job they were 400,000 pages and more. Nothing else runs, so all claims are read.
+    session
+        .bounded("20,000 jobs are claimed", "windlass.list_jobs('running', NULL, NULL, NULL, 100)", 30_000)
+        .await;
+    session
+        .bounded("they mostly completed", "windlass.list_jobs('completed', NULL, 'no', NULL, 100)", 30_000)
+        .await;
+    session.bounded("so they did", "windlass.list_jobs('completed', NULL, NULL, NULL, 100)", 10_000).await;
+}
