@@ -1,4 +1,7 @@
-use crate::program::{Answer, Home, eventually, signal};
+use crate::{
+    program::{Answer, Home, eventually, signal},
+    work_signals::in_a_terminal,
+};
 use std::{
     io::{BufRead, BufReader},
     process::Stdio,
@@ -250,7 +253,7 @@ fn interrupted_by(name: &str) {
     home.run_with(&["enqueue", "--many"], lines.as_bytes()).done();
     let cancelled = || home.json(&["queues"])[0]["cancelled"].as_u64().unwrap();
     let command = ["jobs", "cancel", "--kind", "a", "--rate", "1", "--as", "anna"];
-    let child = home.spawn(home.command(&command).stdin(Stdio::null()));
+    let child = home.spawn(in_a_terminal(&home, &command).stdin(Stdio::null()));
     eventually("some are cancelled", || cancelled() > 0);
     signal(&child, name);
     let answer =

@@ -129,14 +129,27 @@ fn a_second_signal_stops_now() {
     eventually("its program is killed", || is_over(&pid));
 }
 
+/// With SIGHUP as a terminal's programs have it, also where these tests ignore it (nohup) and so would the program.
+pub(crate) fn in_a_terminal(home: &Home, args: &[&str]) -> Command {
+    let program = home.command(args);
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP").arg(program.get_program()).args(program.get_args());
+    command.current_dir(home.path());
+    for (name, _) in program.get_envs() {
+        command.env_remove(name); // it has none but such
+    }
+    command
+}
+
 /// The programs have process groups of their own, so the terminal tells them nothing.
 #[test]
+#[cfg(target_os = "linux")]
 fn a_terminal_that_goes_leaves_no_program_behind() {
     let home = Home::new();
     let id = home.enqueue(&["a"]);
     let program = "echo $$ > pid; while :; do sleep 0.05; done";
     let args = ["work", "--exec", program, "--grace-period", "1s"];
-    let worker = home.spawn(home.command(&args).stdin(Stdio::null()));
+    let worker = home.spawn(in_a_terminal(&home, &args).stdin(Stdio::null()));
     eventually("the job runs", || lines(&home, "pid") == 1);
     signal(&worker, "HUP");
     let output = worker.wait_with_output().unwrap();

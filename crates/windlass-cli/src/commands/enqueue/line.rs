@@ -108,7 +108,8 @@ mod tests {
     #[test]
     fn a_line_is_refused_in_words_that_are_not_of_rust() {
         let said = format!("{:?}", parse(br#"{"kind":"a","max_attempts":100000}"#).unwrap_err());
-        let expected = "invalid value: integer `100000`, expected a whole number of at most 65535 at column 33";
+        let expected =
+            "invalid value: integer `100000`, expected a whole number of at most 65535 at column 33";
         assert!(said.contains(expected), "{said}");
     }
 }
