@@ -203,12 +203,16 @@ async fn many_jobs_are_remembered_as_quickly() {
     .await;
     let calls = ["cancel_jobs(", "edit_jobs('{\"max_attempts\": 9}', "];
     let mut times = [Duration::MAX; 2];
-    for _ in 0..3 {
+    // Once, unless the machine is busy: the shortest of many.
+    for _ in 0..20 {
         for (time, call) in times.iter_mut().zip(calls) {
             let began = Instant::now();
             let touched = s.call(&format!("{call}state => 'retryable', dry_run => true)")).await;
             assert_eq!(touched, (100_000, 100_000));
             *time = began.elapsed().min(*time);
+        }
+        if times[1] < times[0] * 3 {
+            break;
         }
     }
     assert!(times[1] < times[0] * 3, "listed in {:?}, remembered, too, in {:?}", times[0], times[1]);
