@@ -33,10 +33,15 @@ impl<S: Send + Sync> FromRequest<S> for Body {
     }
 }
 
+/// The largest body that a call takes, in bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Most(pub(crate) usize);
+
 /// The whole body of a request, if it is no longer than its limit.
 pub(crate) async fn read_whole<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+    let most = request.extensions().get().map_or(usize::MAX, |most: &Most| most.0);
     Bytes::from_request(request, state).await.map_err(|refused| match refused.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(),
+        StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(most),
         _ => {
             let detail = "the body did not arrive as its head says; nothing was done";
             Problem::new(StatusCode::BAD_REQUEST, "malformed", detail)

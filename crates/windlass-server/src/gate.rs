@@ -4,7 +4,7 @@ use crate::{
     app::App,
     audit::{Attempt, Note},
     auth::{Identity, Role, Via, check_read, check_write},
-    extract::read_whole,
+    extract::{Most, read_whole},
     passed_over::{refuse_body, refuse_parameters},
     problem::Problem,
     replays::{Call, key_of},
@@ -87,11 +87,12 @@ async fn to_its_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 's
 
 impl Gate {
     async fn pass(&self, request: Request, next: Next) -> Result<Response, Problem> {
-        let (parts, mut body) = request.into_parts();
+        let (mut parts, mut body) = request.into_parts();
+        parts.extensions.insert(Most(self.body_limit));
         let length =
             parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         if length.is_some_and(|length: u64| length > self.body_limit as u64) {
-            return Err(Problem::too_large());
+            return Err(Problem::too_large(self.body_limit));
         }
         let writes = matches!(self.does, Does::Write | Does::Work | Does::Session);
         let Some(least) = self.role else {
@@ -138,6 +139,7 @@ impl Gate {
     /// The body, to see whether it is that of before.
     async fn whole(&self, body: Body) -> Result<Bytes, Problem> {
         let mut request = Request::new(body);
+        request.extensions_mut().insert(Most(self.body_limit));
         DefaultBodyLimit::max(self.body_limit).apply(&mut request);
         within(TIMEOUT, read_whole(request, &())).await?
     }

@@ -52,8 +52,11 @@ impl Problem {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorKind::InvalidOption.code(), detail)
     }
 
-    pub(crate) fn too_large() -> Self {
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "the body is too large; send less at once")
+    /// `most`: so many bytes the call takes.
+    pub(crate) fn too_large(most: usize) -> Self {
+        let detail =
+            format!("the body is larger than the {most} bytes that this call takes; send less at once");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
     }
 
     pub(crate) fn at(mut self, pointer: String, detail: String) -> Self {

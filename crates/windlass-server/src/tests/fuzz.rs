@@ -186,7 +186,9 @@ async fn no_route_reads_more_than_its_bound() {
         let answer = site.send_text(route.method.as_str(), &path, &headers, body).await;
         // Whose worker does not exist is told so before anything is read.
         if answer.status != 404 {
-            answer.refused(413, "too_large");
+            let answer = answer.refused(413, "too_large");
+            let most = format!("larger than the {} bytes", route.body_limit);
+            assert!(answer.text.contains(&most), "{}", answer.text);
         }
     }
     site.get("/jobs").await.is(200);
