@@ -12,7 +12,8 @@ use serde::{
 };
 use serde_json::error::Category;
 use serde_path_to_error::Segment;
-use std::fmt::Write;
+use std::{fmt::Write, time::Duration};
+use tokio::time::timeout;
 use windlass::JobId;
 use windlass_bridge::in_words;
 
@@ -37,10 +38,18 @@ impl<S: Send + Sync> FromRequest<S> for Body {
 #[derive(Clone, Copy)]
 pub(crate) struct Most(pub(crate) usize);
 
+/// What a body may take to arrive: less than an answer, so that it is known that nothing was done.
+const BODY_TIME: Duration = Duration::from_secs(25);
+
 /// The whole body of a request, if it is no longer than its limit.
 pub(crate) async fn read_whole<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
     let most = request.extensions().get().map_or(usize::MAX, |most: &Most| most.0);
-    Bytes::from_request(request, state).await.map_err(|refused| match refused.status() {
+    let whole = timeout(BODY_TIME, Bytes::from_request(request, state)).await.map_err(|_| {
+        let seconds = BODY_TIME.as_secs();
+        let detail = format!("the body did not arrive within {seconds} s; nothing was done, send it again");
+        Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail)
+    })?;
+    whole.map_err(|refused| match refused.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(most),
         _ => {
             let detail = "the body did not arrive as its head says; nothing was done";

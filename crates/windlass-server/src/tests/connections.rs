@@ -63,6 +63,7 @@ async fn slow_clients_are_let_go() {
         }
     }
     assert!(answer.starts_with("HTTP/1.1 504") && answer.contains("\"code\":\"timeout\""), "{answer}");
+    assert!(answer.contains("nothing was done"), "{answer}");
     assert!(site.client.jobs(&Default::default()).await.unwrap().is_empty());
 }
 
