@@ -89,6 +89,19 @@ def test_rows_of_psycopg_are_the_users(pay: Job[Any], postgres: str, rows: str) 
     assert first < second
 
 
+@pytest.mark.parametrize("cursors", ["RawCursor", "ClientCursor"])
+def test_cursors_of_psycopg_are_the_users(shop: App, pay: Job[Any], postgres: str, cursors: str) -> None:
+    """Those that take ``$1`` in the place of ``%s``, too."""
+    with psycopg.connect(postgres, cursor_factory=getattr(psycopg, cursors)) as connection:
+        ids = [pay.enqueue_in_sync(connection, **ARGS), *pay.enqueue_many_in_sync(connection, [ARGS, ARGS])]
+
+    async def main() -> int:
+        async with await psycopg.AsyncConnection.connect(postgres, cursor_factory=getattr(psycopg, f"Async{cursors}")) as connection:
+            return await pay.enqueue_in(connection, **ARGS)
+
+    assert [record(shop, id).args for id in [*ids, asyncio.run(main())]] == [ARGS] * 4
+
+
 class Db(AsyncSession):
     """A session of the user's own, whose name says nothing of how it is used."""
 

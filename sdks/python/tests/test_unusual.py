@@ -152,6 +152,17 @@ def test_models_come_back_as_they_were(sqlite: App) -> None:
     asyncio.run(drain(sqlite, queues={"default": 1}))
     assert got == sent and record(sqlite, id).args == {"orderId": 7}
 
+    class Photo(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        image: bytes
+
+    photo = sqlite.job("photo", args=Photo)(point.handler.function)
+    with pytest.raises(InvalidArgs, match="the Photo cannot be written as JSON: .*invalid utf-8"):
+        photo.enqueue_sync(Photo(image=b"\xff"))
+    with pytest.raises(InvalidArgs, match="a list with the args of each job, got Photo"):
+        photo.enqueue_many_sync(Photo(image=b"a"))
+    with pytest.raises(InvalidArgs, match="args='Photo' is no model"):
+        sqlite.job("text", args="Photo")(point.handler.function)  # type: ignore[call-overload]
+
     class Login(pydantic.BaseModel):  # type: ignore[misc, name-defined]
         password: pydantic.SecretStr
 

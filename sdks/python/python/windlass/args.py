@@ -106,13 +106,18 @@ class Model:
             self.read = lambda job: model(**job.args)
             self._write = lambda value: {name: getattr(value, name) for name in names}
         else:
-            raise InvalidArgs(f"args={model.__name__} is no model: use a pydantic model or a dataclass")
+            raise InvalidArgs(f"args={getattr(model, '__name__', repr(model))} is no model: use a pydantic model or a dataclass")
 
     def check(self, value: object) -> object:
         """What is written of the value, when it is one of the model."""
         if not isinstance(value, self.model):
             raise InvalidArgs(f"the job takes a {self.model.__name__}, got a {type(value).__name__}")
-        return self._write(value)
+        try:
+            return self._write(value)
+        except InvalidArgs:
+            raise
+        except Exception as error:  # of a serializer, which may be the user's
+            raise InvalidArgs(f"the {self.model.__name__} cannot be written as JSON: {misfit(error)}") from error
 
 
 def _writer(model: Any) -> Callable[[Any], object]:

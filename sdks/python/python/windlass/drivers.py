@@ -140,8 +140,8 @@ def _run_sync(connection: Any, statement: Statement) -> Any:
         with connection.cursor() as cursor:
             cursor.execute(*percent(statement))
             return cursor.fetchall()
-    with connection.cursor(row_factory=_tuples()) as cursor:
-        return cursor.execute(*percent(statement)).fetchall()
+    with connection.cursor(row_factory=_psycopg().rows.tuple_row) as cursor:
+        return cursor.execute(*_of_psycopg(cursor, statement)).fetchall()
 
 
 async def run(connection: Any, statement: Statement) -> list[int]:
@@ -162,8 +162,8 @@ async def _run(connection: Any, statement: Statement) -> Any:
         on = await connection.connection() if _is_session(connection, library) else connection
         text, values = _of_sqlalchemy(on, statement)
         return (await on.exec_driver_sql(text, values)).fetchall()
-    async with connection.cursor(row_factory=_tuples()) as cursor:
-        return await (await cursor.execute(*percent(statement))).fetchall()
+    async with connection.cursor(row_factory=_psycopg().rows.tuple_row) as cursor:
+        return await (await cursor.execute(*_of_psycopg(cursor, statement))).fetchall()
 
 
 def complete_sync(connection: Any, statement: Statement) -> None:
@@ -199,7 +199,11 @@ def _refuse_autocommit(library: str, connection: Any) -> None:
         raise InvalidOption("no transaction is open on the connection, so the job would be completed apart from its effects: open one before these, and complete it there")
 
 
-def _tuples() -> Any:
-    """Rows of psycopg as they come: the user's ``row_factory`` is for the user's rows."""
-    rows: Any = importlib.import_module("psycopg.rows")
-    return rows.tuple_row
+def _psycopg() -> Any:
+    return importlib.import_module("psycopg")
+
+
+def _of_psycopg(cursor: Any, statement: Statement) -> tuple[str, list[Any]]:
+    """The ``row_factory`` of a connection is for the user's rows. Its ``cursor_factory`` makes ours, too, and may want the placeholders of the server."""
+    raw = tuple(getattr(_psycopg(), name) for name in ("RawCursor", "AsyncRawCursor") if hasattr(_psycopg(), name))
+    return (statement["text"], _values(statement)) if isinstance(cursor, raw) else percent(statement)

@@ -232,7 +232,7 @@ class Job(Generic[P]):
 
     def _checked(self, jobs: Iterable[Any]) -> list[Any]:
         model = self.handler.model
-        if not isinstance(jobs, Iterable) or model is None and isinstance(jobs, (Mapping, str)):
+        if not isinstance(jobs, Iterable) or isinstance(jobs, (Mapping, str) if model is None else model.model):
             raise InvalidArgs(f"enqueue_many takes a list with the args of each job, got {reprlib.repr(jobs)}")
         if model is not None:
             return [model.check(job) for job in jobs]
