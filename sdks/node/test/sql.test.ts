@@ -189,6 +189,22 @@ onPostgres('completeIn refuses a connection on which no transaction is open', as
   for (const said of refused) assert.match(said, /^InvalidOption: no transaction is open on the connection/)
 })
 
+onPostgres('names of columns that a library writes anew cost no id', async ({ windlass }, t) => {
+  const sql = postgresJs(server, { max: 1, transform: postgresJs.pascal })
+  t.after(() => sql.end())
+  const job = defineJob('job', { maxAttempts: 1 })
+  const unique = { unique: { key: 'k' }, tags: ['x'] } // by a statement of the engine
+  await started(t, windlass.worker({ queues: { default: 1 } }).handle(job, async (_, job) => sql.begin(async tx => {
+    const ids = [await windlass.enqueueIn(tx, mail, { to: 'a' }), await windlass.enqueueIn(tx, mail, { to: 'b' }, unique)]
+    await job.completeIn(tx)
+    return ids
+  }).then(ids => { seen.push(...ids) })))
+  const seen: number[] = []
+  const record = await ended(windlass, await windlass.enqueue(job, {}))
+  assert.deepEqual([record.state, record.errors], ['completed', []])
+  assert.deepEqual(await Promise.all(seen.map(async id => (await windlass.job(id))!.args)), [{ to: 'a' }, { to: 'b' }])
+})
+
 onPostgres('completeIn refuses transactions that could not see a lost lease', async ({ windlass }, t) => {
   const db = pool(t)
   const job = defineJob('job', { maxAttempts: 1 })

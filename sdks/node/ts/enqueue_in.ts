@@ -3,7 +3,7 @@ import type { JobDefinition } from './define.js'
 import { bulk, checkAll, needsJob, sending } from './enqueue.js'
 import { Unsupported } from './errors.js'
 import type { EnqueueOptions } from './options.js'
-import { enqueueBy, runSql, type EnqueueSqlOptions } from './sql/enqueue_by.js'
+import { enqueueBy, onlyValue, runSql, type EnqueueSqlOptions } from './sql/enqueue_by.js'
 import type { Executor, Row } from './sql/executor.js'
 import { beyondSql, type Statement } from './sql/statements.js'
 
@@ -29,7 +29,7 @@ async function byEngine (on: Connection, executor: Executor, job: JobDefinition,
   const calls: SqlCall[] = JSON.parse(await on.text('enqueue_sql', await bulk(job, args, options)))
   const rows: Row[] = []
   for (const statement of isUnique(job, options) ? [together(calls)] : calls.map(alone)) rows.push(...await runSql(executor, statement))
-  return rows.map(({ id }) => Number(id))
+  return rows.map(row => Number(onlyValue(row)))
 }
 
 function isUnique (job: JobDefinition, options: EnqueueOptions): boolean {

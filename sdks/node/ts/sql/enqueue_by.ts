@@ -16,8 +16,11 @@ export async function enqueueBy<J extends JobDefinition> (executor: Executor, jo
   if (args.length === 0) return []
   const rows = await runSql(executor, enqueueManySql(job, args, options))
   // A bigint, which drivers read as text, number or BigInt.
-  return rows.map(row => Number(row.id))
+  return rows.map(row => Number(onlyValue(row)))
 }
+
+/** The one column of a row, whatever its name was made of: some libraries write it anew, as `transform` of postgres.js. */
+export function onlyValue (row: Row): unknown { return Object.values(row)[0] }
 
 /** Runs a statement; errors of Windlass's functions become its own, with the driver's as their cause. */
 export async function runSql (executor: Executor, [text, params]: Statement): Promise<Row[]> {
@@ -34,7 +37,7 @@ export async function runSql (executor: Executor, [text, params]: Statement): Pr
  */
 export async function runInTransaction (executor: Executor, [text, params]: Statement): Promise<void> {
   const [here] = await runSql(executor, ['SELECT pg_current_xact_id()::text AS id', []])
-  const done = here ? await runSql(executor, [`${text} WHERE pg_current_xact_id()::text = $${params.length + 1}::text`, [...params, String(here.id)]]) : []
+  const done = here ? await runSql(executor, [`${text} WHERE pg_current_xact_id()::text = $${params.length + 1}::text`, [...params, String(onlyValue(here))]]) : []
   if (done.length > 0) return
   throw new InvalidOption('invalid_option',
     'no transaction is open on the connection, so the job would be completed apart from its effects: begin one before these, and complete it there')
