@@ -35,6 +35,8 @@ onBoth('whatever a handler throws becomes the error of its attempt', async ({ wi
     ['text', /^text$/], [7, /^7$/], [null, /^null$/], [{ a: 1 }, /^{ a: 1 }$/], [undefined, /./],
     [Object.create(null), /Object/], [new Proxy(new Error('x'), { get () { throw new Error('mean') } }), /cannot be shown/],
     [new Error('\ud800 \u0000 nul'), /nul/],
+    [new AggregateError([new TypeError('refused'), 'b', 1, 2]), /^AggregateError: \none of 4: TypeError: refused\none of 4: 'b'\none of 4: 1\n\s+at /],
+    [Object.assign(new AggregateError([]), { errors: 5 }), /^AggregateError: \n\s+at /],
   ]
   const fail = defineJob<{ nth: number, how: 'sync' | 'async' | 'then' }>('fail', { maxAttempts: 1 })
   const worker = windlass.worker({ queues: { default: 10 }, onError: error => { told.push(error) } }).handle(fail, ({ nth, how }) => {

@@ -23,6 +23,13 @@ export function errorText (error: unknown): string {
 function one (error: unknown): string {
   if (typeof error === 'string') return error
   if (!(error instanceof Error)) return inspect(error, { depth: 2 })
+  // As of a connection that was tried by several addresses, of whose error the message is empty.
+  const errors: unknown = error instanceof AggregateError ? error.errors : undefined
+  const parts = Array.isArray(errors) ? errors.slice(0, CAUSES).map(each => `one of ${errors.length}: ${brief(each)}`) : []
   const frames = String(error.stack ?? '').split('\n').filter(line => /^\s+at /.test(line))
-  return [`${error.name}: ${error.message}`, ...frames.slice(0, FRAMES)].join('\n')
+  return [brief(error), ...parts, ...frames.slice(0, FRAMES)].join('\n')
+}
+
+function brief (error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}` : inspect(error, { depth: 2 })
 }
