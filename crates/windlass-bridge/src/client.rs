@@ -1,6 +1,7 @@
 use crate::{
     Call, Engine, Failure,
     calls::{call, sql_json},
+    closing::{Closing, Held},
     moved_clock::MovedClock,
 };
 use serde_json::value::RawValue;
@@ -14,6 +15,7 @@ pub struct Client {
     pub(crate) inner: windlass::Client,
     /// Of a store of a test.
     clock: Option<MovedClock>,
+    closing: Closing,
 }
 
 impl Client {
@@ -23,14 +25,14 @@ impl Client {
     /// A malformed URL, or a store that cannot be opened.
     pub fn open(engine: &Engine, url: &str) -> Result<Self, Failure> {
         let inner = engine.run(windlass::Client::connect(url))?;
-        Ok(Self { engine: engine.clone(), inner, clock: None })
+        Ok(Self { engine: engine.clone(), inner, clock: None, closing: Closing::default() })
     }
 
     /// A client of a store that is made of this one's: for whoever watches what a worker asks of it. It knows no transactions and no keys.
     #[must_use]
     pub fn over(&self, store: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Store>) -> Self {
         let inner = windlass::Client::from_store(store(Arc::clone(self.inner.store())));
-        Self { engine: self.engine.clone(), inner, clock: None }
+        Self { engine: self.engine.clone(), inner, clock: None, closing: Closing::default() }
     }
 
     /// The same with keys, as [`Keyring::parse`] reads them (`ID:BASE64,ID:BASE64`, the current one first): the client seals what encrypted jobs are
@@ -57,7 +59,7 @@ impl Client {
             Some(keyring) => inner.with_keyring(keyring),
             None => inner,
         };
-        Ok(Self { engine: engine.clone(), inner, clock: Some(clock) })
+        Ok(Self { engine: engine.clone(), inner, clock: Some(clock), closing: Closing::default() })
     }
 
     /// Lets time pass in the store of a test, at once.
@@ -168,13 +170,21 @@ impl Client {
         self.engine.start(asked, done)
     }
 
-    /// Closes its connections.
+    /// Closes its connections: where workers of it run, when the last of them has ended.
     pub fn close(&self) {
+        if !self.closing.is_now() {
+            return;
+        }
         // A fork has no connection of its own to close.
         let _ = self.engine.run(async {
             self.inner.close().await;
             Ok::<_, Failure>(())
         });
+    }
+
+    /// Keeps it open for a worker.
+    pub(crate) fn held(&self) -> Held {
+        self.closing.held(&self.engine, &self.inner)
     }
 
     pub(crate) fn engine(&self) -> &Engine {

@@ -17,6 +17,7 @@
 mod call;
 mod calls;
 mod client;
+mod closing;
 mod desk;
 mod edit_spec;
 mod engine;

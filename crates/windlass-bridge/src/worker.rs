@@ -19,10 +19,12 @@ impl Worker {
     pub fn start(client: &Client, spec: &WorkerSpec) -> Result<Self, Failure> {
         let engine = client.engine().clone();
         let lenders = Lenders::default();
+        let held = client.held();
         let inner = Arc::new(engine.run(spec.builder(&client.inner, &lenders).start())?);
         let (ended, closing) = (Arc::clone(&inner), lenders.clone());
         let wait = async move {
             ended.wait().await;
+            held.end().await;
             Ok::<_, Failure>(())
         };
         engine.start(wait, move |_| closing.close())?;

@@ -118,6 +118,11 @@ fn is_value_error(cause: &tokio_postgres::Error) -> bool {
 pub(crate) fn pool_error(cause: deadpool::managed::PoolError<tokio_postgres::Error>, server: &str) -> Error {
     match cause {
         deadpool::managed::PoolError::Backend(cause) => connect_error(cause, server),
+        cause @ deadpool::managed::PoolError::Closed => Error::new(
+            ErrorKind::Unavailable,
+            format!("the client of PostgreSQL at {server} was closed before this call had a connection: nothing was done"),
+        )
+        .with_source(cause),
         other => Error::new(ErrorKind::Unavailable, format!("no connection to {server}: {other}"))
             .with_source(other),
     }

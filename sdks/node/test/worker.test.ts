@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
-import { defineJob, InvalidOption, JobInterrupted, LeaseLost, type Job } from 'windlass'
+import { defineJob, InvalidOption, JobInterrupted, LeaseLost, Windlass, type Job } from 'windlass'
 import { z } from 'zod'
 import { ended, onBoth, onSqlite, Signal, started } from './support.js'
 
@@ -193,6 +193,22 @@ onBoth('close lets running jobs finish, and gives back what is not started', asy
   await worker.close()
   const states = await Promise.all(ids.map(async id => (await windlass.job(id))!.state))
   assert.deepEqual(states.sort(), ['available', 'available', 'completed'])
+})
+
+onBoth('a Windlass that is closed leaves its workers their store until they end', async ({ windlass, url }, t) => {
+  const [began, go] = [new Signal(), new Signal()]
+  const worker = await started(t, windlass.worker({ queues: { default: 2 } }).handle(any, async () => { began.fire(); await go.promise }))
+  const ids = await windlass.enqueueMany(any, Array(9).fill({}))
+  await began.promise
+  await windlass.close()
+  go.fire()
+  await worker.untilIdle()
+  assert.equal(worker.stats().settled, 9)
+  await worker.close()
+  const other = new Windlass(url)
+  t.after(() => other.close())
+  for (const id of ids) assert.deepEqual([(await other.job(id))!.state, (await other.job(id))!.attempt], ['completed', 1])
+  assert.ok((await other.status()).workers.every(({ live }) => !live), 'it said goodbye')
 })
 
 onBoth('close interrupts what runs on after the grace period, and gives it back unused', async ({ windlass }) => {

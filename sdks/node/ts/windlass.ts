@@ -223,7 +223,7 @@ export class Windlass {
   /** Makes a worker, which begins to work by `run` or `start`. */
   worker (options: WorkerOptions): Worker { return new Worker(this.#on, options) }
 
-  /** Closes its connections. Its workers should be closed before. */
+  /** Closes its connections: those of its workers when these have ended. Calls that are under way may fail: await them before. */
   async close (): Promise<void> { await this.#on.close() }
 
   /** The same, for `await using`. */

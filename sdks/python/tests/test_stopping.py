@@ -6,8 +6,10 @@ import asyncio
 import gc
 import sys
 import threading
+import time
 from typing import Any
 
+import psycopg
 import pytest
 from worked import record
 
@@ -45,6 +47,51 @@ def test_a_late_end_has_no_effect(sqlite: App) -> None:
 
     id = asyncio.run(main())
     assert attempts == [1, 2] and record(sqlite, id).result == 2
+
+
+def test_an_app_that_is_closed_leaves_its_workers_their_store(app: App) -> None:
+    """What runs is settled, and more is taken: the connections of a worker close with it."""
+    started, free = asyncio.Event(), asyncio.Event()
+
+    @app.job("a")
+    async def job(n: int) -> None:
+        started.set()
+        await free.wait()
+
+    async def main() -> list[int]:
+        async with app.worker() as worker:
+            ids = await job.enqueue_many([{"n": n} for n in range(30)])
+            await asyncio.wait_for(started.wait(), LONG)
+            app.close()
+            app.close()
+            free.set()
+            ids.append(await job.enqueue(n=30))  # by connections of its own
+            await asyncio.wait_for(worker.until_idle(), LONG)
+            assert worker.stats["settled"] == 31
+        return ids
+
+    ids = asyncio.run(main())
+    assert [(record(app, id).state, record(app, id).attempt) for id in ids] == [("completed", 1)] * 31
+
+
+def test_the_connections_of_a_closed_app_end_with_its_worker(postgres: str) -> None:
+    app = App(postgres)
+    app.sync.migrate()
+
+    @app.job("a")
+    async def job() -> None: ...
+
+    async def main() -> None:
+        async with app.worker():
+            app.close()
+
+    asyncio.run(main())
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        left = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        deadline = time.monotonic() + LONG
+        while connection.execute(left).fetchone() != (0,):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
 
 def test_a_stop_lets_running_jobs_end_and_gives_the_others_back(app: App) -> None:

@@ -174,7 +174,7 @@ class App:
             raise InvalidOption("run_worker() has an event loop of its own, and here one runs already: await app.worker().run()")
 
     def close(self) -> None:
-        """Closes the connections to the store."""
+        """Closes the connections to the store: those of workers when these have ended. Calls of other threads that are under way may fail."""
         self.connection.close()
 
     def _add(
