@@ -164,7 +164,7 @@ BEGIN
                 SELECT d.lo, d.hi INTO v_lo, v_hi FROM {schema}.delta(v_from, v_to) d;
                 SELECT a.lo, a.lo_id, a.hi, EXISTS (
                            SELECT 1 FROM unnest(a.lo, a.lo_id, a.hi) AS r(lo, lo_id, hi) CROSS JOIN LATERAL (
-                               SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.lane_id = v_lane AND (s.xid, s.job_id) > (r.lo, r.lo_id) AND s.xid <= r.hi LIMIT 1) AS s)
+                               SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.lane_id = v_lane AND (s.xid, s.job_id + 0) > (r.lo, r.lo_id) AND s.xid <= r.hi LIMIT 1) AS s)
                     INTO v_lo, v_lo_id, v_hi, v_cancelled FROM {schema}.after(v_lo, v_hi, v_xid, v_id) a;
             END IF;
             -- A bulk cancellation of many lanes would take longer than a call may: the next one goes on.

@@ -52,7 +52,7 @@ BEGIN
         SELECT * INTO c FROM {schema}.claim_of(r.lane_id, r.xid, p_id);
         IF c.seq IS NULL THEN
             -- Nothing but a row to step over: deleted, or cancelled and past its retention, or another row has the job.
-            CONTINUE WHEN EXISTS (SELECT 1 FROM {schema}.cancelled_in_log x WHERE x.job_id = p_id AND x.lane_id = r.lane_id);
+            CONTINUE WHEN EXISTS (SELECT 1 FROM {schema}.cancelled_in_log x WHERE x.job_id = p_id AND x.lane_id + 0 = r.lane_id);
             place := 'log'; lane_id := r.lane_id; xid := r.xid;
             seq := NULL; worker_id := NULL; claimed_at := NULL; settled_at := NULL;
             RETURN;

@@ -68,7 +68,7 @@ BEGIN
             SELECT * INTO n FROM {schema}.claim k WHERE k.lane_id = v_lane ORDER BY k.seq DESC LIMIT 1;
         END IF;
         IF r.xid < '{direct}' AND (n.seq IS NULL OR NOT {schema}.consumed(n.from_snapshot, n.to_snapshot, n.end_xid, n.end_id, r.xid, r.id)) THEN
-            CONTINUE WHEN r.id = ANY (v_passed) AND EXISTS (SELECT 1 FROM {schema}.cancelled_in_log x WHERE x.job_id = r.id AND x.lane_id = v_lane);
+            CONTINUE WHEN r.id = ANY (v_passed) AND EXISTS (SELECT 1 FROM {schema}.cancelled_in_log x WHERE x.job_id = r.id AND x.lane_id + 0 = v_lane);
             RETURN NEXT;
             CONTINUE;
         END IF;

@@ -79,14 +79,14 @@ BEGIN
             RETURN CASE WHEN (SELECT f.place FROM {schema}.find_job(p_id) f) IS NULL THEN 'not_found' ELSE 'pending' END;
         END IF;
         -- It may have been cancelled where it stands in the log, to be stepped over: settle that with its lane locked. Nothing makes such an entry for a dead job.
-        IF EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id = d.lane_id) THEN
+        IF EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id + 0 = d.lane_id) THEN
             PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), d.lane_id);
         END IF;
         DELETE FROM {schema}.dead x WHERE x.id = p_id;
         IF d.attributes <> '' THEN PERFORM {schema}.tell_key(p_id, d.lane_id, d.attributes, true); END IF; -- it is as one that was never handed out
         PERFORM {schema}.note_event('retried', p_id, d.lane_id, 0::smallint, d.kind, NULL);
         DELETE FROM {schema}.cancel_request q WHERE q.job_id = p_id;
-        DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id = d.lane_id;
+        DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id + 0 = d.lane_id;
         IF FOUND THEN -- its log row was never claimed: it is simply no longer stepped over
             PERFORM pg_notify({name}, '') WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
             RETURN {schema}.acted('jobs.retry', 'job ' || p_id, 'retried');

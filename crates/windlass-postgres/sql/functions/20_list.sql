@@ -13,7 +13,7 @@
 -- Result: at most `limit` rows with a job and its attributes, then, unless all was read, one that has only `next`. A page ends at its limit,
 -- or once about `look_at` rows were read: it may be short, even empty, with more jobs behind it.
 -- Invariant: while nothing changes, the pages together show every job once.
--- Cost: linear in the rows read, where a lane or a claim counts as 20, and a row whose error is looked up, or whose args are read, as 5; claims are read whole.
+-- Cost: linear in the rows read, where a lane or a claim counts as 20, and a row that is to be stepped over, whose error is looked up, or whose args are read, as 5; claims are read whole.
 CREATE OR REPLACE FUNCTION {schema}.list_jobs(
     p_state text, p_queue text, p_kind text, p_after bigint[], p_limit integer, p_look_at integer DEFAULT 50000,
     p_tag text DEFAULT NULL, p_error text DEFAULT NULL, p_args jsonb DEFAULT NULL)
@@ -63,7 +63,7 @@ BEGIN
                 END IF;
                 FETCH v_rows INTO r;
                 EXIT WHEN NOT FOUND;
-                v_looked := v_looked + CASE WHEN r.a = v_at[3] OR v_stage NOT IN ('running', 'completed') THEN 1 ELSE 20 END;
+                v_looked := v_looked + CASE WHEN v_stage IN ('running', 'completed') AND r.a IS DISTINCT FROM v_at[3] THEN 20 WHEN r.id IS NULL AND v_stage = 'available' THEN 5 ELSE 1 END;
                 v_at := ARRAY[n, v_lane.id, r.a, r.b, r.c];
                 CONTINUE WHEN r.id IS NULL OR r.kind <> p_kind
                     OR (p_tag IS NOT NULL AND NOT p_tag = ANY ({schema}.tags_of(r.attributes)));
@@ -124,7 +124,8 @@ BEGIN
     SELECT u.lo, u.lo_id, u.hi INTO v_lo, v_lo_id, v_hi FROM {schema}.unclaimed_ranges(p_lane) u;
     OPEN v_rows FOR
         SELECT j.xid::text::bigint AS a, j.id AS b, NULL::bigint AS c,
-               CASE WHEN NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = p_lane) THEN j.id END AS id,
+               -- Job by job: planned as a set, all that is to be stepped over in the lane would be read for each page.
+               CASE WHEN (SELECT true FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id + 0 = p_lane LIMIT 1) IS NULL THEN j.id END AS id,
                j.kind, j.attempt, j.max_attempts, j.crash_count, j.args, j.enqueued_at, NULL::timestamptz AS scheduled_at,
                NULL::timestamptz AS claimed_at, NULL::integer AS claimed_by, NULL::timestamptz AS finished_at,
                NULL::text AS reason, j.attributes

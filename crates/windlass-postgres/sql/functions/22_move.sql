@@ -84,18 +84,18 @@ BEGIN
         -- 500, because each takes a place in the server's table of locks.
         FOR v_lane IN SELECT DISTINCT j.lane_id FROM {schema}.job j
                       WHERE j.segment = p_segment AND j.ctid = ANY (v_places)
-                        AND EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id) LIMIT 500 LOOP
+                        AND EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id + 0 = j.lane_id) LIMIT 500 LOOP
             CONTINUE WHEN NOT pg_try_advisory_xact_lock(hashtext({name} || '.lane'), v_lane);
             WITH gone AS (
                 DELETE FROM {schema}.job j USING {schema}.cursor k
                 WHERE j.segment = p_segment AND j.ctid = ANY (v_places) AND j.lane_id = v_lane AND k.lane_id = v_lane
-                  AND EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id)
+                  AND EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id + 0 = j.lane_id)
                   AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
                   -- Others of its block are found by it (log_rows): it moves with them, and goes in the next turn.
                   AND NOT EXISTS (SELECT 1 FROM {schema}.job n WHERE ((j.id & 15) = 1 OR j.attributes ^@ ' ') AND NOT j.moved
                                   AND n.lane_id = j.lane_id AND n.xid = j.xid AND n.id > j.id AND n.id <= ((j.id - 1) | 15) + 1)
                 RETURNING j.id, j.attributes
-            ), passed AS (DELETE FROM {schema}.cancelled_in_log s USING gone g WHERE s.job_id = g.id AND s.lane_id = v_lane)
+            ), passed AS (DELETE FROM {schema}.cancelled_in_log s USING gone g WHERE s.job_id = g.id AND s.lane_id + 0 = v_lane)
             -- Of those that were begun nobody has told that they are over.
             SELECT count({schema}.tell_key(g.id, v_lane, g.attributes, false)) INTO v_told FROM gone g
                 WHERE strpos(g.attributes, '"key"') > 0 AND EXISTS (

@@ -20,11 +20,11 @@ BEGIN
     SELECT l.id INTO v_lane FROM {schema}.lane l
         WHERE l.queue = v_queue AND l.priority = v_priority
           AND (l.id = p_lane OR l.idle_since IS NULL OR l.idle_since > clock_timestamp() - interval '1 day')
-          AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id = l.id)
+          AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id + 0 = l.id)
         ORDER BY l.id <> p_lane, l.id LIMIT 1;
     IF FOUND THEN RETURN v_lane; END IF;
     v_lane := {schema}.lane_of(v_queue, v_priority); -- checks them, too
-    IF EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id = v_lane) THEN
+    IF EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id + 0 = v_lane) THEN
         INSERT INTO {schema}.lane (queue, priority) VALUES (v_queue, v_priority) RETURNING id INTO v_lane;
     END IF;
     RETURN v_lane;

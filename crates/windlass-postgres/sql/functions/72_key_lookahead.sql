@@ -119,7 +119,7 @@ BEGIN
                 SELECT j.* FROM {schema}.job j WHERE j.lane_id = p_lane AND j.xid = q.xid AND j.id = q.id OFFSET 0) AS j
             WHERE NOT v.loud AND (v.xid IS NULL OR (q.xid, q.id) <= (v.xid, v.id))
               AND NOT {schema}.consumed(c.from_snapshot, c.to_snapshot, c.start_xid, c.start_id, q.xid, q.id)
-              AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = q.id AND s.lane_id = p_lane)
+              AND (SELECT true FROM {schema}.cancelled_in_log s WHERE s.job_id = q.id AND s.lane_id + 0 = p_lane LIMIT 1) IS NULL
         ), stepped_over AS (INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid) SELECT t.id, p_lane, t.xid FROM taken t
         ), put AS (
             INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, moved, state, kind, args, attributes)

@@ -32,7 +32,7 @@ BEGIN
         SELECT EXISTS (SELECT 1 FROM {schema}.job j
                        WHERE j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi ORDER BY j.xid, j.id LIMIT 1) AS filled,
                EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s
-                       WHERE s.lane_id = p_lane AND (s.xid, s.job_id) > (r.lo, r.lo_id) AND s.xid <= r.hi LIMIT 1) AS cancelled
+                       WHERE s.lane_id = p_lane AND (s.xid, s.job_id + 0) > (r.lo, r.lo_id) AND s.xid <= r.hi LIMIT 1) AS cancelled
         FROM unnest(log_ahead.lo, log_ahead.lo_id, log_ahead.hi) AS r(lo, lo_id, hi)) AS r;
 END $$;
 

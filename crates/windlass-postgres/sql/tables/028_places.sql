@@ -4,3 +4,5 @@ DROP INDEX IF EXISTS {schema}.waiting_lane;
 CREATE INDEX waiting_lane ON {schema}.waiting (lane_id, state, available_at, (id + 0));
 DROP INDEX IF EXISTS {schema}.dead_lane;
 CREATE INDEX dead_lane ON {schema}.dead (lane_id, state, finished_at, (id + 0));
+DROP INDEX IF EXISTS {schema}.cancelled_in_log_place;
+CREATE INDEX cancelled_in_log_place ON {schema}.cancelled_in_log (lane_id, xid, (job_id + 0));

@@ -67,3 +67,27 @@ async fn a_page_looks_once_at_what_became_of_a_claim() {
         .await;
     session.bounded("so they did", "windlass.list_jobs('completed', NULL, NULL, NULL, 100)", 10_000).await;
 }
+
+/// Of a bulk cancellation, which claims have not stepped over yet.
+#[tokio::test]
+async fn what_is_to_be_stepped_over_is_not_walked() {
+    let session = Session::fresh().await;
+    session
+        .run(
+            "INSERT INTO windlass.job (lane_id, kind, args)
+             SELECT l.lane, 'k', '{}' FROM (SELECT windlass.lane_of('q', 0) AS lane) AS l, generate_series(1, 60000);
+             INSERT INTO windlass.cancelled_in_log (job_id, lane_id, xid) SELECT j.id, j.lane_id, j.xid FROM windlass.job j",
+        )
+        .await;
+    // A claim has to step over them, and takes them away.
+    assert!(session.value::<bool>("SELECT windlass.any_available('{q}', '{}')").await);
+    session.bounded("60,000 jobs are cancelled", "windlass.any_available('{q}', '{}')", 5_000).await;
+    let list = "windlass.list_jobs('available', NULL, NULL, NULL, 100)";
+    session.bounded("60,000 jobs are cancelled", list, 50_000).await;
+    session.run("DELETE FROM windlass.cancelled_in_log WHERE job_id < (SELECT max(job_id) - 16 * 50 FROM windlass.cancelled_in_log)").await;
+    session.run("DELETE FROM windlass.job WHERE id < (SELECT max(id) - 16 * 50 FROM windlass.job)").await;
+    assert!(
+        !session.value::<bool>("SELECT windlass.any_available('{q}', '{}')").await,
+        "fifty are looked at"
+    );
+}

@@ -5,13 +5,14 @@ use crate::{session::Session, statistics::hold_by_lies};
 /// Enough that to walk an index of them shows.
 const JOBS: i64 = 20_000;
 
-/// The first id of jobs in the log, of such that wait for their time, for their next attempt, for a handler, for their key's turn, and of dead ones.
+/// The first id of jobs in the log, half of which are to be stepped over, of such that wait for their time, for their next attempt, for a handler, for their key's turn, and of dead ones.
 async fn fill(session: &Session) -> Vec<i64> {
     session
         .run(&format!(
             "SET synchronous_commit = off; SELECT windlass.limit_keys('k', concurrency => 1);
              INSERT INTO windlass.job (lane_id, kind, args, enqueued_at)
              SELECT l.lane, 'k', '{{}}', 'epoch' FROM (SELECT windlass.lane_of('q', 0) AS lane) AS l, generate_series(1, {JOBS});
+             INSERT INTO windlass.cancelled_in_log (job_id, lane_id, xid) SELECT j.id, j.lane_id, j.xid FROM windlass.job j ORDER BY j.id DESC LIMIT {JOBS} / 2;
              INSERT INTO windlass.waiting (id, lane_id, available_at, state, max_attempts, kind, args, attributes)
              SELECT nextval('windlass.job_id_seq'), l.lane, now() + interval '1 hour', s.state, 20, s.state, '{{}}', CASE s.state WHEN 'keyed' THEN '{{\"key\": \"a\"}}' ELSE '' END
              FROM (VALUES ('scheduled'), ('retryable'), ('no_handler'), ('keyed')) AS s(state)
