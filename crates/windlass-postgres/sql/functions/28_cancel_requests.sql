@@ -50,7 +50,7 @@ END $$;
 
 -- cancel_requests(worker): the jobs that this worker holds and that are to be cancelled. Requests that came to their end are
 -- removed; where a job came back meanwhile it is cancelled there, or its new worker is told. A call locks one lane at most, so that two calls cannot wait
--- for one another; the next call goes on. Lanes that users have, in transactions that stay open, are passed over: heartbeats wait for no user.
+-- for one another, and sees 1,000 such requests to their end at most; the next call goes on. Lanes that users have, in transactions that stay open, are passed over: heartbeats wait for no user.
 -- Cost: three index probes for each request of the worker.
 CREATE OR REPLACE FUNCTION {schema}.cancel_requests(p_worker integer) RETURNS SETOF bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
@@ -61,6 +61,8 @@ DECLARE
     v_lane   integer;
     v_locked boolean;
     v_wait   text := '100ms';
+    v_turn   integer := (random() * 2147483647)::integer; -- another lane first each time: in one somebody may have what is asked for
+    v_ended  integer := 0;
 BEGIN
     FOR r IN
         SELECT q.job_id, q.lane_id, q.seq, s.completed,
@@ -68,12 +70,14 @@ BEGIN
                EXISTS (SELECT 1 FROM {schema}.claim k WHERE k.lane_id = q.lane_id AND k.seq = q.seq AND k.worker_id = p_worker
                        AND k.job_count > 0) AS held
         FROM {schema}.cancel_request q LEFT JOIN LATERAL {schema}.settlement_of(q.lane_id, q.seq, q.job_id) s ON true
-        WHERE q.worker_id = p_worker AND q.job_id > 0 ORDER BY q.lane_id, q.job_id
+        WHERE q.worker_id = p_worker AND q.job_id > 0 ORDER BY hashint4(q.lane_id # v_turn), q.lane_id, q.job_id
     LOOP
         IF r.held AND r.completed IS NULL THEN
             RETURN NEXT r.job_id;
             CONTINUE;
         END IF;
+        CONTINUE WHEN v_ended >= 1000; -- of a bulk cancellation all would take longer than any call may, and the lane's claims wait
+        v_ended := v_ended + 1;
         IF r.held AND r.completed THEN
             IF {schema}.lock_request(r.job_id, r.lane_id, r.seq) THEN DELETE FROM {schema}.cancel_request q WHERE q.job_id = r.job_id; END IF;
             CONTINUE;

@@ -41,6 +41,7 @@ mod open_transactions;
 mod pooler;
 mod promotion;
 mod reports;
+mod requests;
 mod retention;
 mod schedules;
 mod sql_calls;
