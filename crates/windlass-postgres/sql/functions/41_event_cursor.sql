@@ -55,10 +55,16 @@ BEGIN
             || array_to_string(v_open, ','))::pg_snapshot;
 END $$;
 
--- event_timeline(): of the server, as its files are named.
+-- event_timeline(): of the server, as its files are named. A standby does not tell: refused as whatever else it cannot do.
 CREATE OR REPLACE FUNCTION {schema}.event_timeline() RETURNS text
-    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$ SELECT left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) $$;
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF pg_is_in_recovery() THEN
+        RAISE 'cannot read events or work jobs where the server is in recovery' USING ERRCODE = 'read_only_sql_transaction';
+    END IF;
+    RETURN left(pg_walfile_name(pg_current_wal_insert_lsn()), 8);
+END $$;
 
 -- check_event_filter(max, types): refuses what is beyond the limits, or unknown.
 CREATE OR REPLACE FUNCTION {schema}.check_event_filter(p_max integer, p_types text[]) RETURNS void

@@ -215,3 +215,19 @@ async fn a_failover_to_a_synchronous_standby_loses_nothing_acknowledged() {
     until("every acknowledged job is done", async || pair.are_done(&acknowledged).await).await;
     crew.worker.shutdown().await;
 }
+
+/// As where an address leads to the server that is the standby now: a worker looks for another connection then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_refuses_events_and_workers_as_what_cannot_be_written_to() {
+    let pair = Pair::start().await;
+    pair.enqueue(vec![Work::Short]).await;
+    pair.standby_has_everything().await;
+    let client = Client::connect(&pair.standby.url).await.unwrap();
+    assert_eq!(client.queues().await.unwrap().len(), 1, "what is only read can be read");
+    let events = client.events(EventCursor::start()).next_page().await.expect_err("no events there");
+    let worker = Worker::builder(&client).queue("default", 1).handle(async |_: Work| {}).start().await;
+    for error in [events, worker.expect_err("no work there")] {
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        assert!(error.to_string().contains("standby"), "{error}");
+    }
+}
