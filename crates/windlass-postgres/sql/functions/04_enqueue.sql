@@ -21,6 +21,15 @@ BEGIN
         RAISE 'meta must be a JSON object of at most 8192 bytes, got % of % bytes', jsonb_typeof(p_meta), octet_length(p_meta::text)
             USING ERRCODE = 'WL004';
     END IF;
+    -- As check_args: neither is in a meta that is shorter.
+    IF octet_length(p_meta::text) > 128 THEN
+        IF jsonb_path_exists(p_meta, 'strict $.** ? (@.type() == "number" && @.abs() > 1.7976931348623158e308)') THEN
+            RAISE 'meta contains a number beyond 1.8e308, which handlers cannot read; write it as a string' USING ERRCODE = 'WL004';
+        END IF;
+        IF jsonb_path_exists(p_meta, 'strict $.**{64} ? (@.type() == "array" || @.type() == "object")') THEN
+            RAISE 'meta nests deeper than 64 levels; flatten it' USING ERRCODE = 'WL004';
+        END IF;
+    END IF;
     -- By seconds, as it is kept: compared as intervals a year has 360 days.
     IF extract(epoch FROM p_timeout) NOT BETWEEN 0.000001 AND 3162240000 THEN
         RAISE 'timeout must be more than 0 and at most 100 years, got %', p_timeout USING ERRCODE = 'WL003';

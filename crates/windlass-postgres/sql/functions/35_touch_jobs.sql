@@ -142,6 +142,8 @@ BEGIN
     END IF;
 END $$;
 
+-- Within a transaction the server refuses COMMIT in words of its own, which nothing can catch; it shows the statements that led there, with what they say.
+
 -- cancel_jobs(...): running ones count as done: their workers were asked.
 CREATE OR REPLACE PROCEDURE {schema}.cancel_jobs(
     state text DEFAULT NULL, queue text DEFAULT NULL, kind text DEFAULT NULL, tag text DEFAULT NULL, error text DEFAULT NULL, args jsonb DEFAULT NULL,
@@ -150,7 +152,7 @@ CREATE OR REPLACE PROCEDURE {schema}.cancel_jobs(
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    CALL {schema}.touch_jobs('cancel', '{scheduled,retryable,available,running}', NULL, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, selected, done);
+    CALL /* not within a transaction: it commits as it goes */ {schema}.touch_jobs('cancel', '{scheduled,retryable,available,running}', NULL, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, selected, done);
 END $$;
 
 -- retry_jobs(...): dead, cancelled and retryable ones are available at once.
@@ -161,7 +163,7 @@ CREATE OR REPLACE PROCEDURE {schema}.retry_jobs(
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    CALL {schema}.touch_jobs('retry', '{retryable,discarded,cancelled}', NULL, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, selected, done);
+    CALL /* not within a transaction: it commits as it goes */ {schema}.touch_jobs('retry', '{retryable,discarded,cancelled}', NULL, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, selected, done);
 END $$;
 
 -- delete_jobs(...): those that wait, are dead or cancelled.
@@ -172,7 +174,7 @@ CREATE OR REPLACE PROCEDURE {schema}.delete_jobs(
     LANGUAGE plpgsql
 AS $$
 BEGIN
-    CALL {schema}.touch_jobs('delete', '{scheduled,retryable,available,discarded,cancelled}', NULL, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, selected, done);
+    CALL /* not within a transaction: it commits as it goes */ {schema}.touch_jobs('delete', '{scheduled,retryable,available,discarded,cancelled}', NULL, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, selected, done);
 END $$;
 
 -- edit_jobs(new, ...): sets the parameters of edit that the object new names, as in '{"queue": "slow", "priority": 5}', of those that wait; of dead and
@@ -186,6 +188,7 @@ AS $$
 DECLARE
     v_states  text[] := '{scheduled,retryable,available}';
     v_unknown text;
+    v_field   text;
 BEGIN
     IF jsonb_typeof(new) IS DISTINCT FROM 'object' OR new = '{}' THEN
         RAISE 'the edit changes nothing; name scheduled_at, queue, priority, max_attempts or args, as in {"priority": 5}' USING ERRCODE = 'WL003';
@@ -194,8 +197,15 @@ BEGIN
     IF FOUND THEN
         RAISE 'a job has no %; an edit sets scheduled_at, queue, priority, max_attempts or args', quote_literal(left(v_unknown, 64)) USING ERRCODE = 'WL003';
     END IF;
+    BEGIN
+        v_field := 'scheduled_at'; PERFORM (new->>'scheduled_at')::timestamptz;
+        v_field := 'priority'; PERFORM (new->>'priority')::integer;
+        v_field := 'max_attempts'; PERFORM (new->>'max_attempts')::integer;
+    EXCEPTION WHEN data_exception THEN
+        RAISE 'field % of the edit cannot be read: %', v_field, SQLERRM USING ERRCODE = 'WL003';
+    END;
     -- No job has this id: it checks the values.
     PERFORM {schema}.edit(0, (new->>'scheduled_at')::timestamptz, new->>'queue', (new->>'priority')::integer, (new->>'max_attempts')::integer, new->'args');
     IF state IN ('discarded', 'cancelled') AND NOT new ? 'scheduled_at' THEN v_states := v_states || state; END IF;
-    CALL {schema}.touch_jobs('edit', v_states, new, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, selected, done);
+    CALL /* not within a transaction: it commits as it goes */ {schema}.touch_jobs('edit', v_states, new, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, selected, done);
 END $$;

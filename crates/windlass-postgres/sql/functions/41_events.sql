@@ -24,7 +24,7 @@ CREATE OR REPLACE FUNCTION {schema}.events(
 AS $$
 #variable_conflict use_column
 DECLARE
-    p_max alias for $2; p_queues alias for $3; p_kinds alias for $4; p_types alias for $5;
+    p_max alias for $2; p_queues alias for $3; p_kinds text[] := array_remove($4, NULL); p_types alias for $5; -- no kind is NULL
     c       record;
     v_begun boolean := false; -- this call begins a batch
     v_head  text;             -- what cursors of this log begin with

@@ -54,7 +54,7 @@ CREATE OR REPLACE FUNCTION {schema}.limit_queue(
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    v_period interval := extract(epoch FROM $4) * interval '1 second';
+    v_period interval := {schema}.in_seconds($4);
     q        {schema}.queue;
 BEGIN
     PERFORM {schema}.read_committed('limit_queue'), {schema}.check_limits($1, $2, $3, v_period, $5), {schema}.lock_limits_to_change($1);
@@ -70,6 +70,13 @@ BEGIN
     IF $3 IS NULL THEN DELETE FROM {schema}.started t WHERE t.queue = $1; END IF;
     PERFORM {schema}.request(NULL), {schema}.acted('queues.limit', $1);
 END $$;
+
+-- in_seconds(period): without days and months, which are not of one length. What is far beyond the bounds of a period stays as it is, for the refusal.
+CREATE OR REPLACE FUNCTION {schema}.in_seconds(p_period interval) RETURNS interval
+    LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT CASE WHEN abs(extract(epoch FROM p_period)) <= 1e9 THEN extract(epoch FROM p_period) * interval '1 second' ELSE p_period END
+$$;
 
 -- check_limits(...): refuses what cannot work, as QueueLimits::check does.
 CREATE OR REPLACE FUNCTION {schema}.check_limits(p_queue text, p_concurrency integer, p_rate integer, p_period interval, p_burst integer) RETURNS void

@@ -31,7 +31,7 @@ CREATE OR REPLACE FUNCTION {schema}.limit_keys(
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    v_period interval := extract(epoch FROM $6) * interval '1 second';
+    v_period interval := {schema}.in_seconds($6);
 BEGIN
     PERFORM {schema}.read_committed('limit_keys'), {schema}.check_key_limit($1, NULL, $2, coalesce($3, false), $4, $5, v_period);
     IF EXISTS (SELECT 1 FROM {schema}.key_limit k JOIN {schema}.queue q ON q.name = k.queue AND q.keyed WHERE k.queue = $1 AND k.key = ''
@@ -55,7 +55,7 @@ DECLARE
     v_limited boolean;
 BEGIN
     PERFORM {schema}.read_committed('limit_key'), {schema}.check_queue(p_queue);
-    p_periods := ARRAY(SELECT extract(epoch FROM x.period) * interval '1 second' FROM unnest(p_periods) WITH ORDINALITY AS x(period, n) ORDER BY x.n);
+    p_periods := ARRAY(SELECT {schema}.in_seconds(x.period) FROM unnest(p_periods) WITH ORDINALITY AS x(period, n) ORDER BY x.n);
     FOR u IN SELECT * FROM unnest(p_keys, p_concurrency, p_serial, p_weights, p_rates, p_periods) AS x(key, concurrency, serial, weight, rate, period) LOOP
         IF u.key IS NULL OR u.key = '' THEN
             RAISE 'a key must be 1 to 200 bytes, got %', coalesce(octet_length(u.key)::text, 'NULL') USING ERRCODE = 'WL003';

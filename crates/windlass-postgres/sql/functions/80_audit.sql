@@ -11,6 +11,9 @@ BEGIN
     IF json_typeof($1) IS DISTINCT FROM 'array' OR json_array_length($1) > 1000 THEN
         RAISE 'audit entries are given as a JSON array of at most 1000 objects' USING ERRCODE = 'WL003';
     END IF;
+    IF EXISTS (SELECT 1 FROM json_array_elements($1) AS e(entry) WHERE json_typeof(e.entry) <> 'object') THEN
+        RAISE 'each audit entry must be a JSON object' USING ERRCODE = 'WL003';
+    END IF;
     IF EXISTS (SELECT 1 FROM json_to_recordset($1) AS e(actor text, action text, target text)
                WHERE coalesce(e.actor, '') = '' OR coalesce(e.action, '') = '' OR e.target IS NULL) THEN
         RAISE 'an audit entry names its actor, action and target' USING ERRCODE = 'WL003';

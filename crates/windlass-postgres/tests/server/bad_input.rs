@@ -107,11 +107,17 @@ async fn plain_sql_refuses_what_the_client_refuses() {
     let client = fixture.sql().await;
     let big = format!("windlass.enqueue('k', to_jsonb(repeat('x', {})))", 1 << 20);
     let deep = format!("windlass.enqueue('k', '{}{}')", "[".repeat(65), "]".repeat(65));
+    let deep_meta =
+        format!("windlass.enqueue('k', meta => '{{\"a\": {}{}}}')", "[".repeat(64), "]".repeat(64));
     for (call, says) in [
         (deep.as_str(), "deeper than 64"),
         ("windlass.enqueue('k', '[{\"n\": [1, -1e400]}]')", "beyond 1.8e308"),
         ("windlass.enqueue_many('[{\"kind\": \"k\", \"args\": 1e400}]')", "beyond 1.8e308"),
         ("windlass.enqueue('k', '1.79769313486231581e308')", "beyond 1.8e308"),
+        ("windlass.enqueue('k', meta => '{\"n\": [1e400]}')", "meta contains a number beyond 1.8e308"),
+        (deep_meta.as_str(), "meta nests deeper than 64"),
+        ("windlass.append_audit('[1]')", "each audit entry must be a JSON object"),
+        ("windlass.append_audit('[null]')", "each audit entry must be a JSON object"),
         ("windlass.enqueue('')", "kind"),
         ("windlass.enqueue('a b')", "kind"),
         ("windlass.enqueue(NULL)", "kind"),

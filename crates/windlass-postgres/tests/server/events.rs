@@ -159,3 +159,21 @@ async fn a_page_in_the_midst_of_a_bulk_costs_a_page() {
     }
     assert_eq!(count, 60_000);
 }
+
+/// No job has a kind that is NULL: it adds nothing to those that are named.
+#[tokio::test]
+async fn a_null_among_the_kinds_selects_nothing() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    client
+        .query(&fixture.text("SELECT windlass.enqueue(k) FROM unnest('{a,b}'::text[]) AS k"), &[])
+        .await
+        .unwrap();
+    for (kinds, found) in [("'{a,NULL}'", 1), ("'{NULL}'", 0), ("NULL", 2)] {
+        let count = format!(
+            "SELECT count(*) FROM windlass.events('start', kinds => {kinds}) WHERE job_id IS NOT NULL"
+        );
+        let count = client.query_one(&fixture.text(&count), &[]).await.unwrap();
+        assert_eq!(count.get::<_, i64>(0), found, "{kinds}");
+    }
+}

@@ -270,6 +270,13 @@ async fn people_set_limits_by_sql() {
         ("windlass.limit_queue('q', 1, 0, '1 s')", "WL003", "count of a rate must be 1 to"),
         ("windlass.limit_queue('q', 1, 5, '99 ms')", "WL003", "100 ms to 366 days, got 00:00:00.099"),
         ("windlass.limit_queue('q', 1, 5, '2 years')", "WL003", "100 ms to 366 days"),
+        ("windlass.limit_queue('q', 1, 5, '178000000 years')", "WL003", "366 days, got 178000000 years"),
+        ("windlass.limit_keys('q', rate => 5, period => '-178000000 years')", "WL003", "100 ms to 366 days"),
+        (
+            "windlass.limit_key('q', 'a', rate => 5, period => '2147483647 days')",
+            "WL003",
+            "100 ms to 366 days",
+        ),
         ("windlass.limit_queue('q', 1, 5, '1 s', 6)", "WL003", "burst of a rate must be 1 to 5, got 6"),
         ("windlass.limit_queue('q', 1, 1000, '1 s', 10)", "WL003", "use a burst of at least 100"),
         ("windlass.limit_queue('no spaces', 1)", "WL002", "invalid queue name 'no spaces'"),
