@@ -94,12 +94,16 @@ impl Enqueue {
                 json!({ "id": client.enqueue(job).await? })
             };
             client.close().await;
-            return globals.print(&answer, || answer["id"].to_string());
+            return done(globals.print(&answer, || answer["id"].to_string()), || {
+                format!("job {}", answer["id"])
+            });
         };
         let EnqueuedOnce { ids, repeated } = client.enqueue_many_once(&key, [job]).await?;
         client.close().await;
         let id = ids[0];
-        globals.print(&json!({ "id": id, "repeated": repeated }), || id.to_string())
+        done(globals.print(&json!({ "id": id, "repeated": repeated }), || id.to_string()), || {
+            format!("job {id}")
+        })
     }
 
     fn job(self) -> Outcome<NewJob> {
@@ -127,4 +131,11 @@ impl Enqueue {
             (None, None) => job,
         })
     }
+}
+
+/// Who reads that the answer cannot be printed, as on a full disk, would enqueue once more.
+fn done(printed: Outcome, what: impl FnOnce() -> String) -> Outcome {
+    printed.map_err(|failure| {
+        failure.explain(|why| format!("{} is stored, but this cannot be printed: {why}", what()))
+    })
 }

@@ -1,5 +1,8 @@
-use crate::program::Home;
-use std::fs;
+use crate::program::{Answer, Home};
+use std::{
+    fs::{self, OpenOptions},
+    process::Stdio,
+};
 
 #[test]
 fn one_job_with_everything() {
@@ -305,4 +308,34 @@ fn absurd_times_are_refused() {
     ] {
         home.run(&[&["enqueue", "a"][..], options].concat()).refused(2, &[words]);
     }
+}
+
+#[test]
+fn an_input_of_another_form_is_told_what_it_is() {
+    let home = Home::new();
+    for (input, words) in [
+        (&b"[{\"kind\":\"a\"}]\n"[..], "the JSON object of one job, not an array"),
+        (b"{\"kind\":\"a\"}\n [\n", "line 2: a line is the JSON object"),
+        (b"\xef\xbb\xbf{\"kind\":\"a\"}\n", "byte order mark"),
+        (b"\xff\xfe{\0", "byte order mark"),
+    ] {
+        home.run_with(&["enqueue", "--many"], input).refused(2, &[words, "0 jobs were enqueued"]);
+    }
+}
+
+/// Who is told of an error alone enqueues once more.
+#[test]
+fn what_is_stored_and_cannot_be_printed_is_said_to_be_stored() {
+    let home = Home::new();
+    fs::write(home.path().join("lines"), "{\"kind\":\"a\"}\n").unwrap();
+    for (args, words) in [
+        (&["enqueue", "a"][..], "job 1 is stored"),
+        (&["enqueue", "a", "--idempotency-key", "k"], "job 2 is stored"),
+        (&["enqueue", "--many", "lines"], "all of the input is stored"),
+    ] {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = home.command(args).stdin(Stdio::null()).stdout(full).output().unwrap();
+        Answer::from(output).refused(1, &[words, "cannot be printed", "[io]"]);
+    }
+    assert_eq!(home.json(&["queues"])[0]["available"], 3);
 }

@@ -15,6 +15,19 @@ pub(super) fn parse(line: &[u8]) -> Outcome<NewJob> {
         };
         Failure::usage("invalid_input", text)
     };
+    let odd = |text: &str| Err(Failure::usage("invalid_input", text));
+    match line.trim_ascii_start() {
+        // The fields of a job could be read from an array as well, by their order.
+        [b'[', ..] => {
+            return odd(
+                "a line is the JSON object of one job, not an array; `jq -c '.[]'` writes each on a line of its own",
+            );
+        }
+        [0xef, 0xbb, 0xbf, ..] | [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
+            return odd("begins with a byte order mark; write the file as UTF-8 without one");
+        }
+        _ => {}
+    }
     let job = serde_json::from_slice::<JobSpec<'_>>(line).map_err(wrong)?.job()?;
     // Checked here as well, so that the error names the line and not the batch.
     Limits::default().check(std::slice::from_ref(&job))?;

@@ -1,4 +1,4 @@
-use super::{input, line::parse};
+use super::{done, input, line::parse};
 use crate::{
     failure::{Failure, Outcome},
     globals::Globals,
@@ -55,21 +55,16 @@ pub(super) async fn run(globals: &Globals, path: &str, key: Option<String>) -> O
     client.close().await;
     let Progress { enqueued, repeated, kept, replaced, first, last } = progress;
     let mut answer = json!({ "enqueued": enqueued, "first_id": first, "last_id": last });
+    let mut text = format!("enqueued {enqueued} jobs");
     if kept + replaced > 0 {
         answer["kept"] = kept.into();
         answer["replaced"] = replaced.into();
-        let text = || {
-            format!(
-                "enqueued {enqueued} jobs; the unique keys of others were taken: {kept} kept, {replaced} replaced"
-            )
-        };
-        return globals.print(&answer, text);
+        text += &format!("; the unique keys of others were taken: {kept} kept, {replaced} replaced");
+    } else if key.is_some() {
+        answer["repeated"] = repeated.into();
+        text += &format!(", {repeated} were stored before");
     }
-    if key.is_none() {
-        return globals.print(&answer, || format!("enqueued {enqueued} jobs"));
-    }
-    answer["repeated"] = repeated.into();
-    globals.print(&answer, || format!("enqueued {enqueued} jobs, {repeated} were stored before"))
+    done(globals.print(&answer, || text), || "all of the input".to_owned())
 }
 
 /// Refuses before the first line a key that would be too long behind some later one.
