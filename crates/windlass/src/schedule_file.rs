@@ -146,6 +146,7 @@ impl Entry {
     }
 
     fn job(&self) -> Result<NewJob> {
+        self.args.as_ref().map_or(Ok(()), |args| check_numbers("args", args))?;
         let args = self.args.as_ref().map_or_else(|| Json::Object(serde_json::Map::new()), json);
         let mut job = NewJob::new(self.kind.clone(), Args::of(&args)?);
         if let Some(queue) = &self.queue {
@@ -161,7 +162,9 @@ impl Entry {
             job = job.with_key(key.clone());
         }
         if let Some(meta) = &self.meta {
-            job = job.with_meta(Args::of(&json(&toml::Value::Table(meta.clone())))?);
+            let meta = toml::Value::Table(meta.clone());
+            check_numbers("meta", &meta)?;
+            job = job.with_meta(Args::of(&json(&meta))?);
         }
         if self.tracked {
             job = job.with_tracking();
@@ -212,6 +215,20 @@ fn missed(value: &toml::Value) -> Result<Missed> {
             Missed::MOST,
             other = json(other)
         ))),
+    }
+}
+
+/// Refuses what TOML has and JSON has not: `nan` and `inf` would be null.
+fn check_numbers(field: &str, value: &toml::Value) -> Result<()> {
+    match value {
+        toml::Value::Float(number) if !number.is_finite() => {
+            Err(refuse(format!("{field} is {number}, which is no number of JSON; write it as a string")))
+        }
+        toml::Value::Array(values) => values.iter().try_for_each(|value| check_numbers(field, value)),
+        toml::Value::Table(table) => {
+            table.iter().try_for_each(|(name, value)| check_numbers(&format!("{field}.{name}"), value))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -297,6 +314,11 @@ mod tests {
             (entry("backoff = \"linear:soon\""), "backoff must be a length of time"),
             (entry("jitter = \"soon\""), "jitter must be a length of time"),
             (entry("starts_at = 2026-01-01"), "starts_at must be a time with its offset"),
+            (
+                entry("args = { a = [1, nan] }"),
+                "line 2: schedule \"a\": args.a is NaN, which is no number of JSON",
+            ),
+            (entry("meta = { b = { c = -inf } }"), "meta.b.c is -inf"),
             (entry("priority = 70000"), "70000"),
             ("schedule = 1".to_owned(), "invalid type"),
             ("[[schedule]]\nname = \"a\"".to_owned(), "missing field"),

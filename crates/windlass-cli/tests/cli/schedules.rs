@@ -99,6 +99,8 @@ fn what_is_wrong_is_told_and_nothing_is_done() {
         &["before it starts"],
     );
     home.run(&["schedules", "set", "a b", "@daily", "k"]).refused(2, &["invalid name of a schedule"]);
+    home.run(&["schedules", "set", "a", "@daily", "k", "--expires-at", "2031-01-01T00:00:00Z"])
+        .refused(2, &["one moment", "--expires-in", "--end"]);
     home.run(&["migrate"]).done();
     assert_eq!(home.json(&["schedules", "list"])["schedules"], json!([]));
 }

@@ -33,6 +33,11 @@ pub(crate) struct JobOptions {
 }
 
 impl JobOptions {
+    /// Whether --expires-at is said, which a schedule with its many jobs does not take.
+    pub(crate) fn ends_at_one_moment(&self) -> bool {
+        self.expires_at.is_some()
+    }
+
     pub(crate) fn apply(self, mut job: NewJob) -> NewJob {
         if let Some(timeout) = self.timeout {
             job = job.with_timeout(timeout);

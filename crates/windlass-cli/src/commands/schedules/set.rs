@@ -1,7 +1,7 @@
 use crate::{
     commands::enqueue::{JobOptions, args},
     duration,
-    failure::Outcome,
+    failure::{Failure, Outcome},
     globals::Globals,
     open,
     text::escape,
@@ -99,6 +99,10 @@ impl Set {
     }
 
     fn schedule(self) -> Outcome<Schedule> {
+        if self.options.ends_at_one_moment() {
+            let message = "--expires-at is one moment, after which all jobs of the schedule would be cancelled; say --expires-in, how long each may wait, or --end, when there are no more of them";
+            return Err(Failure::usage("invalid_option", message));
+        }
         let job = NewJob::new(self.kind, args(&self.args)?)
             .with_queue(self.queue)
             .with_priority(self.priority)
