@@ -244,7 +244,9 @@ fn progress_and_log_are_shown() {
 /// It was killed by the signal, and nobody could see what it had done, nor who.
 #[test]
 fn a_change_that_is_interrupted_says_and_notes_what_was_done() {
-    ["INT", "HUP"].map(interrupted_by);
+    for name in ["INT", "HUP"] {
+        interrupted_by(name);
+    }
 }
 
 fn interrupted_by(name: &str) {
