@@ -120,12 +120,16 @@ AS $$
 DECLARE
     v_rows refcursor;
     v_lo xid8[]; v_lo_id bigint[]; v_hi xid8[];
+    -- What is to be stepped over. Of more than this each job is looked for by itself, which costs a page of the index or two: for a page of the list all of them would be read.
+    v_passed bigint[] := ARRAY(SELECT s.job_id FROM {schema}.cancelled_in_log s WHERE s.lane_id = p_lane ORDER BY s.xid LIMIT 10001);
+    v_few boolean := cardinality(v_passed) <= 10000;
 BEGIN
     SELECT u.lo, u.lo_id, u.hi INTO v_lo, v_lo_id, v_hi FROM {schema}.unclaimed_ranges(p_lane) u;
     OPEN v_rows FOR
         SELECT j.xid::text::bigint AS a, j.id AS b, NULL::bigint AS c,
-               -- Job by job: planned as a set, all that is to be stepped over in the lane would be read for each page.
-               CASE WHEN (SELECT true FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id + 0 = p_lane LIMIT 1) IS NULL THEN j.id END AS id,
+               CASE WHEN v_few AND j.id IN (SELECT unnest(v_passed)) THEN NULL
+                    WHEN NOT v_few AND (SELECT true FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id + 0 = p_lane LIMIT 1) THEN NULL
+                    ELSE j.id END AS id,
                j.kind, j.attempt, j.max_attempts, j.crash_count, j.args, j.enqueued_at, NULL::timestamptz AS scheduled_at,
                NULL::timestamptz AS claimed_at, NULL::integer AS claimed_by, NULL::timestamptz AS finished_at,
                NULL::text AS reason, j.attributes
