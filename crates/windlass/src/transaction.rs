@@ -1,5 +1,7 @@
 #[cfg(feature = "diesel")]
 mod diesel;
+#[cfg(any(feature = "diesel", feature = "sqlx"))]
+mod open;
 #[cfg(feature = "sqlx")]
 mod sqlx;
 mod tokio_postgres;
@@ -59,6 +61,15 @@ pub trait SqlTransaction: Sized + Send {
             jobs => store.enqueue_many_sql(jobs),
         };
         async { Ok(self.run(call?).await?.into_iter().map(JobId).collect()) }
+    }
+
+    /// Completes a job by this call, which has a row then. What may also be a connection on which no transaction is open has to refuse that: the
+    /// job would be completed by itself, apart from its effects.
+    ///
+    /// # Errors
+    /// As [`Client::complete_in`].
+    fn complete(self, call: SqlCall) -> impl Future<Output = Result<()>> + Send {
+        async { self.run(call).await.map(drop) }
     }
 }
 
@@ -183,9 +194,10 @@ impl Client {
     ///
     /// # Errors
     /// [`ErrorKind::LeaseLost`] when the job was taken from this worker: roll back.
+    /// [`ErrorKind::InvalidOption`] for a connection of sqlx or diesel on which no transaction is open.
     /// [`ErrorKind::Unsupported`] when this client's store is not PostgreSQL.
     pub async fn complete_in(&self, tx: impl SqlTransaction, context: &Context) -> Result<()> {
-        tx.run(self.complete_sql(context)?).await.map(drop)
+        tx.complete(self.complete_sql(context)?).await
     }
 
     /// The SQL that completes a handler's job, for any driver: see [`Self::complete_in`]. It fails with SQLSTATE `WL001` when the job was taken

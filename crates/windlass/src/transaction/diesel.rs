@@ -1,4 +1,4 @@
-use super::SqlTransaction;
+use super::{SqlTransaction, open};
 use diesel::{
     QueryableByName,
     pg::Pg,
@@ -27,6 +27,11 @@ impl SqlTransaction for &mut AsyncPgConnection {
         }
         let rows: Vec<Row> = query.load(self).await.map_err(store_error)?;
         Ok(rows.into_iter().map(|row| row.id).collect())
+    }
+
+    async fn complete(self, call: SqlCall) -> Result<()> {
+        let number = SqlTransaction::run(&mut *self, open::number()).await?;
+        open::run_in(&number, self, call).await
     }
 }
 

@@ -1,4 +1,4 @@
-use super::SqlTransaction;
+use super::{SqlTransaction, open};
 use sqlx::{PgConnection, Postgres, Transaction};
 use windlass_core::{Error, ErrorKind, Result};
 use windlass_postgres::{SqlCall, SqlParam, sqlstate_error};
@@ -14,6 +14,11 @@ impl SqlTransaction for &mut PgConnection {
             };
         }
         query.fetch_all(self).await.map_err(store_error)
+    }
+
+    async fn complete(self, call: SqlCall) -> Result<()> {
+        let number = SqlTransaction::run(&mut *self, open::number()).await?;
+        open::run_in(&number, self, call).await
     }
 }
 

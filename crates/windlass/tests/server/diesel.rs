@@ -45,6 +45,8 @@ async fn transfer(job: Transfer, ctx: Context, db: Data<Db>, told: Data<Told>) -
     let (client, connection) = &*db.0;
     let mut connection = connection.lock().await;
     let connection = &mut *connection;
+    let apart = client.complete_in(&mut *connection, &ctx).await.unwrap_err();
+    assert_eq!(apart.kind(), ErrorKind::InvalidOption, "{apart}");
     let done = connection.transaction::<_, anyhow::Error, _>(async |tx| {
         let insert = sql_query("insert into diesel_ledger values ($1, $2)");
         insert.bind::<BigInt, _>(ctx.id().0).bind::<BigInt, _>(job.cents).execute(tx).await?;

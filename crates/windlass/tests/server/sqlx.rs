@@ -47,6 +47,12 @@ async fn transfer(
     told: Data<Told>,
 ) -> anyhow::Result<()> {
     let (client, pool) = &*data.0;
+    let mut connection = pool.acquire().await?;
+    let apart = client.complete_in(&mut *connection, &ctx).await.unwrap_err();
+    assert_eq!(apart.kind(), ErrorKind::InvalidOption, "{apart}");
+    sqlx::raw_sql("begin").execute(&mut *connection).await?;
+    client.complete_in(&mut *connection, &ctx).await?;
+    sqlx::raw_sql("rollback").execute(&mut *connection).await?;
     let mut tx = pool.begin().await?;
     let insert = sqlx::query("insert into sqlx_ledger values ($1, $2)").bind(ctx.id().0).bind(job.cents);
     insert.execute(&mut *tx).await?;
