@@ -30,7 +30,7 @@ impl SqlTransaction for &mut AsyncPgConnection {
     }
 
     async fn complete(self, call: SqlCall) -> Result<()> {
-        let number = SqlTransaction::run(&mut *self, open::number()).await?;
+        let number = SqlTransaction::run(&mut *self, open::number(call.clone())).await?;
         open::run_in(&number, self, call).await
     }
 }

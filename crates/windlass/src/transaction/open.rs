@@ -4,9 +4,11 @@ use super::SqlTransaction;
 use windlass_core::{Error, ErrorKind, Result};
 use windlass_postgres::{SqlCall, SqlParam};
 
-/// The number of the transaction in which it runs.
-pub(super) fn number() -> SqlCall {
-    SqlCall { text: "SELECT pg_current_xact_id()::text::int8 AS id".to_owned(), params: vec![] }
+/// A call that gives the number of the transaction in which it runs, made of another call.
+pub(super) fn number(mut call: SqlCall) -> SqlCall {
+    "SELECT pg_current_xact_id()::text::int8 AS id".clone_into(&mut call.text);
+    call.params.clear();
+    call
 }
 
 /// Does a call in the transaction whose number was read, and in no other: where none is open each statement has one of its own.

@@ -50,9 +50,10 @@ async fn transfer(
     let mut connection = pool.acquire().await?;
     let apart = client.complete_in(&mut *connection, &ctx).await.unwrap_err();
     assert_eq!(apart.kind(), ErrorKind::InvalidOption, "{apart}");
-    sqlx::raw_sql("begin").execute(&mut *connection).await?;
+    sqlx::query("begin").execute(&mut *connection).await?;
     client.complete_in(&mut *connection, &ctx).await?;
-    sqlx::raw_sql("rollback").execute(&mut *connection).await?;
+    sqlx::query("rollback").execute(&mut *connection).await?;
+    drop(connection);
     let mut tx = pool.begin().await?;
     let insert = sqlx::query("insert into sqlx_ledger values ($1, $2)").bind(ctx.id().0).bind(job.cents);
     insert.execute(&mut *tx).await?;
