@@ -82,12 +82,12 @@ async fn a_prepared_transaction_comes_when_it_is_resolved() {
     let fixture = Fixture::fresh().await;
     let client = begun(&fixture).await;
     let id = enqueue(&fixture, &client).await;
-    let name = &fixture.schema;
-    client.batch_execute(&format!("PREPARE TRANSACTION '{name}'")).await.unwrap();
+    // Of the whole server, as are those of other tests.
+    client.batch_execute("PREPARE TRANSACTION 'until it is resolved'").await.unwrap();
     let other = enqueue(&fixture, &client).await;
     let worker = worker(&fixture).await;
     assert_eq!(worker.drain(10).await, [other]);
-    client.batch_execute(&format!("COMMIT PREPARED '{name}'")).await.unwrap();
+    client.batch_execute("COMMIT PREPARED 'until it is resolved'").await.unwrap();
     assert_eq!(worker.drain(10).await, [id]);
 }
 
@@ -109,8 +109,7 @@ async fn a_prepared_transaction_with_keys_and_times_comes_whole_or_not_at_all() 
             let row = client.query_one(&fixture.text(sql), &[]).await.expect(sql);
             prepared.push(JobId(row.get(0)));
         }
-        let name = &fixture.schema;
-        client.batch_execute(&format!("PREPARE TRANSACTION '{name}'")).await.unwrap();
+        client.batch_execute("PREPARE TRANSACTION 'keys and times'").await.unwrap();
         let behind = JobId(other.query_one(&fixture.text(keyed), &[]).await.unwrap().get(0));
         assert_eq!(worker.drain(10).await, [behind], "it waits for none that nobody can see");
         for id in &prepared {
@@ -120,7 +119,7 @@ async fn a_prepared_transaction_with_keys_and_times_comes_whole_or_not_at_all() 
         let rival = tokio::spawn(async move { other.query_one(&rival, &[]).await.unwrap() });
         until_it_waits(&client, waits).await;
         let verb = if commits { "COMMIT" } else { "ROLLBACK" };
-        client.batch_execute(&format!("{verb} PREPARED '{name}'")).await.unwrap();
+        client.batch_execute(&format!("{verb} PREPARED 'keys and times'")).await.unwrap();
         let row = rival.await.unwrap();
         let (id, conflict) = (JobId(row.get(0)), row.get::<_, Option<String>>(1));
         let states = async || {

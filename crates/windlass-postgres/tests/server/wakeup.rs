@@ -179,15 +179,15 @@ async fn with_the_wakeup_off_a_transaction_can_be_prepared_beside_an_idle_worker
     let (store, _idle) = idle(&fixture, "q").await;
     let client = fixture.sql().await;
     let enqueue = fixture.text("SELECT windlass.enqueue('k', '{}', 'q')");
-    let prepare = format!("PREPARE TRANSACTION '{}'", fixture.schema);
+    let prepare = "PREPARE TRANSACTION 'with the wakeup off'";
     client.batch_execute(&format!("BEGIN; {enqueue}")).await.unwrap();
-    client.batch_execute(&prepare).await.expect_err("it has notified");
+    client.batch_execute(prepare).await.expect_err("it has notified");
 
     client
         .batch_execute(&format!("BEGIN; SET LOCAL windlass.wakeup = off; {enqueue}; {prepare}"))
         .await
         .unwrap();
-    client.batch_execute(&format!("COMMIT PREPARED '{}'", fixture.schema)).await.unwrap();
+    client.batch_execute("COMMIT PREPARED 'with the wakeup off'").await.unwrap();
     assert_eq!(heard(&fixture, &ear, &mut payloads).await, [""; 0]);
     assert_eq!(worker(&store, &["q"], &[], LATER).await.drain(10).await.len(), 1);
     // The setting ends with its transaction.
