@@ -158,9 +158,15 @@ BEGIN
         FROM (SELECT o.seq FROM unnest(p_lanes, p_seqs) AS o(lane, seq)
               WHERE o.lane = p_lane AND o.seq >= coalesce(p_seq, 0) ORDER BY o.seq) AS o
         JOIN {schema}.claim k ON k.lane_id = p_lane AND k.seq = o.seq
-        -- Nearly all of a claim may be settled, beside workers at full speed: no probe for each of its jobs.
+        -- Beside workers at full speed nearly all of what is claimed is settled, range by range: where no range meets another they name no job twice, so their counts tell
+        -- that nothing is left (300 claims 600 ms, read each), and of others there is no probe for each job.
+        CROSS JOIN LATERAL (
+            SELECT sum(t.job_count) >= k.job_count AND NOT coalesce(bool_or(t.low_id <= t.before), false) AS over
+            FROM (SELECT s.job_count, s.low_id, max(s.high_id) OVER (ORDER BY s.low_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+                  FROM {schema}.settlement s WHERE s.lane_id = p_lane AND s.seq = k.seq) AS t) AS settled
+        -- Of lane NULL there is nothing to look for.
         LEFT JOIN LATERAL (
-            SELECT * FROM {schema}.unsettled_jobs(p_lane, k.seq) j
+            SELECT * FROM {schema}.unsettled_jobs(CASE WHEN settled.over THEN NULL ELSE p_lane END, k.seq) j
             WHERE k.seq IS DISTINCT FROM p_seq OR (j.xid, j.id) > (p_xid::text::xid8, p_id)) AS j ON true;
     RETURN v_rows;
 END $$;

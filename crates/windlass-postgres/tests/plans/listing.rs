@@ -68,6 +68,51 @@ async fn a_page_looks_once_at_what_became_of_a_claim() {
     session.bounded("so they did", "windlass.list_jobs('completed', NULL, NULL, NULL, 100)", 10_000).await;
 }
 
+/// As of workers at full speed, whose batches end by ranges: each claim counts as open until a settlement says that it names the rest.
+#[tokio::test]
+async fn jobs_of_claims_that_are_over_are_not_read() {
+    let session = Session::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(session.fixture.store().await);
+    session
+        .run(
+            "INSERT INTO windlass.job (lane_id, kind, args)
+             SELECT l.lane, 'k', '{}' FROM (SELECT windlass.lane_of('q', 0) AS lane) AS l, generate_series(1, 21000)",
+        )
+        .await;
+    let worker = worker_on(&store).await;
+    let range = |jobs: &[Held]| Completion {
+        claim: jobs[0].claim,
+        jobs: JobSet::Ranges(vec![(jobs[0].job.id.0, jobs[jobs.len() - 1].job.id.0)]),
+        count: u32::try_from(jobs.len()).expect("a few"),
+    };
+    // Of the last, one job in the middle runs on, and of the one before it one that was settled twice, too.
+    let mut left = Vec::new();
+    for claim in 0..21 {
+        let held = worker.take(1_000).await;
+        let mut done = vec![range(&held[..500]), range(&held[500..])];
+        match claim {
+            19 => done = vec![range(&held[..600]), range(&held[500..999])],
+            20 => done = vec![range(&held[..500]), range(&held[501..])],
+            _ => {}
+        }
+        left.extend(match claim {
+            19 => Some(held[999].job.id.0),
+            20 => Some(held[500].job.id.0),
+            _ => None,
+        });
+        for part in done {
+            worker.settle(vec![part], vec![]).await;
+        }
+    }
+    assert_eq!(listed(&session, "running").await, left);
+    // Jobs of the two claims, which are fetched twice; of all claims they were 42,000.
+    let read = "WITH listed AS MATERIALIZED (SELECT count(*) AS jobs FROM windlass.list_jobs('running', NULL, NULL, NULL, 100))
+        SELECT sum(pg_stat_get_xact_tuples_fetched(c.oid))::bigint FROM listed l, pg_class c
+        WHERE c.relname ~ '^job_[0-9]+_' AND c.relkind = 'i' AND l.jobs = 2";
+    let read = session.value::<i64>(read).await;
+    assert!((1..=4_200).contains(&read), "{read} jobs were read");
+}
+
 /// Of a bulk cancellation, which claims have not stepped over yet.
 #[tokio::test]
 async fn what_is_to_be_stepped_over_is_not_walked() {
