@@ -1,5 +1,16 @@
 -- Enqueueing by plain SQL, from any language and any driver, inside the caller's transaction.
 
+-- unreadable(json): why no handler could read it: a number beyond those of handlers (those of jsonb have no bound; it is more than 300 digits long here),
+-- or a depth of more than 64; NULL: any can.
+CREATE OR REPLACE FUNCTION {schema}.unreadable(p_json jsonb) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF octet_length(p_json::text) > 300 AND jsonb_path_exists(p_json, 'strict $.** ? (@.type() == "number" && @.abs() > 1.7976931348623158e308)') THEN RETURN 'number'; END IF;
+    IF octet_length(p_json::text) > 128 AND jsonb_path_exists(p_json, 'strict $.**{64} ? (@.type() == "array" || @.type() == "object")') THEN RETURN 'depth'; END IF;
+    RETURN NULL;
+END $$;
+
 -- attributes_of(key, ...): what only some jobs have, as column attributes keeps it; empty for none. Programs parse it: every
 -- value is checked here, and written as they expect it.
 CREATE OR REPLACE FUNCTION {schema}.attributes_of(
@@ -9,6 +20,7 @@ CREATE OR REPLACE FUNCTION {schema}.attributes_of(
 AS $$
 DECLARE
     v_tag text;
+    v_why text;
 BEGIN
     IF p_key IS NULL AND p_meta IS NULL AND NOT coalesce(p_tracked, false) AND p_timeout IS NULL AND p_retry_policy IS NULL
        AND p_expires_at IS NULL AND coalesce(cardinality(p_tags), 0) = 0 AND coalesce(p_cost, 1) = 1 THEN
@@ -21,14 +33,11 @@ BEGIN
         RAISE 'meta must be a JSON object of at most 8192 bytes, got % of % bytes', jsonb_typeof(p_meta), octet_length(p_meta::text)
             USING ERRCODE = 'WL004';
     END IF;
-    -- As check_args: neither is in a meta that is shorter.
-    IF octet_length(p_meta::text) > 128 THEN
-        IF jsonb_path_exists(p_meta, 'strict $.** ? (@.type() == "number" && @.abs() > 1.7976931348623158e308)') THEN
-            RAISE 'meta contains a number beyond 1.8e308, which handlers cannot read; write it as a string' USING ERRCODE = 'WL004';
-        END IF;
-        IF jsonb_path_exists(p_meta, 'strict $.**{64} ? (@.type() == "array" || @.type() == "object")') THEN
-            RAISE 'meta nests deeper than 64 levels; flatten it' USING ERRCODE = 'WL004';
-        END IF;
+    v_why := {schema}.unreadable(p_meta);
+    IF v_why = 'number' THEN
+        RAISE 'meta contains a number beyond 1.8e308, which handlers cannot read; write it as a string' USING ERRCODE = 'WL004';
+    ELSIF v_why = 'depth' THEN
+        RAISE 'meta nests deeper than 64 levels; flatten it' USING ERRCODE = 'WL004';
     END IF;
     -- By seconds, as it is kept: compared as intervals a year has 360 days.
     IF extract(epoch FROM p_timeout) NOT BETWEEN 0.000001 AND 3162240000 THEN
@@ -104,16 +113,17 @@ END $$;
 CREATE OR REPLACE FUNCTION {schema}.check_args(p_of text, p_args jsonb) RETURNS void
     LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    v_why text;
 BEGIN
     IF octet_length(p_args::text) > 1048576 THEN
         RAISE 'args of % are % bytes, the limit is 1048576; store large data elsewhere and pass a reference', p_of, octet_length(p_args::text)
             USING ERRCODE = 'WL004';
     END IF;
-    -- Numbers of jsonb have no bound, those of handlers do. One beyond it is more than 300 digits long here.
-    IF octet_length(p_args::text) > 300 AND jsonb_path_exists(p_args, 'strict $.** ? (@.type() == "number" && @.abs() > 1.7976931348623158e308)') THEN
+    v_why := {schema}.unreadable(p_args);
+    IF v_why = 'number' THEN
         RAISE 'args of % contain a number beyond 1.8e308, which handlers cannot read; write it as a string', p_of USING ERRCODE = 'WL004';
-    END IF;
-    IF jsonb_path_exists(p_args, 'strict $.**{64} ? (@.type() == "array" || @.type() == "object")') THEN
+    ELSIF v_why = 'depth' THEN
         RAISE 'args of % nest deeper than 64 levels; flatten them', p_of USING ERRCODE = 'WL004';
     END IF;
 END $$;

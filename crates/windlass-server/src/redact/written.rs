@@ -3,9 +3,8 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// What is to be hidden, as it is written. What would hide nothing is refused: whoever wrote it relies on it.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[derive(Default)]
 pub(super) struct Written {
     hide: Vec<String>,
     allow: Vec<String>,
