@@ -9,8 +9,8 @@ export async function replay(url, requests) {
 
 async function ask(url) {
   const answer = await fetch(url);
-  await answer.arrayBuffer();
-  if (!answer.ok) throw new Error(`${url}: ${answer.status}`);
+  const said = await answer.text();
+  if (!answer.ok) throw new Error(`${url}: ${answer.status} ${said}`);
 }
 
 /** So many who have a page open: each has its event stream, and repeats its requests as the page did. */

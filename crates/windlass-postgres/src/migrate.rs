@@ -2,7 +2,7 @@ use crate::{
     connection::Connection,
     database::Database,
     deadline::Patience,
-    error::{Effect, store_error},
+    error::{Effect, is_lock_failure, store_error},
     grant::{ONE_AT_A_TIME, grant_anew},
     owner::become_owner,
     query::Query,
@@ -153,8 +153,21 @@ async fn installed(db: &Database, connection: &Connection) -> Result<Option<Inst
 }
 
 /// Brings the schema up to date, in one transaction under an advisory lock: several processes may try at
-/// once, and a failure leaves nothing half done.
+/// once, and a failure leaves nothing half done. A step on tables may meet a transaction that has one and comes to another:
+/// where PostgreSQL ended the migration rather than that, it is done again.
 pub(crate) async fn migrate(db: &Database) -> Result<MigrationReport> {
+    for _ in 0..5 {
+        match migrate_once(db).await {
+            Err(error) if is_lock_failure(&error) => {
+                tracing::info!(schema = &*db.schema, %error, "another transaction was in the way: migrates again");
+            }
+            done => return done,
+        }
+    }
+    migrate_once(db).await
+}
+
+async fn migrate_once(db: &Database) -> Result<MigrationReport> {
     let mut connection = db.client("migrate").await?;
     connection.begin_long(Patience::Endless).await?;
     let guard = connection.guard.clone();

@@ -43,6 +43,7 @@ pub(crate) const TABLES: &[Tables] = &[
 /// creates them all anew. A change that programs of an older version cannot work with is a version of its own.
 pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/00_replaced.sql"),
+    include_str!("../sql/functions/00_keep_view.sql"),
     include_str!("../sql/functions/01_snapshot.sql"),
     include_str!("../sql/functions/02_ranges.sql"),
     include_str!("../sql/functions/03_lane.sql"),

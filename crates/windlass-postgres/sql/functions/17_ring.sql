@@ -19,11 +19,11 @@ BEGIN
 END $$;
 
 -- cursor: per lane, what has been handed out (see table claim). A lane without claims: nothing.
-CREATE OR REPLACE VIEW {schema}.cursor AS
+SELECT {schema}.keep_view('cursor', $view$
     SELECT l.id AS lane_id, coalesce(c.from_snapshot, '4:4:') AS from_snapshot,
            coalesce(c.to_snapshot, '4:4:') AS to_snapshot, c.end_xid, c.end_id
     FROM {schema}.lane l LEFT JOIN LATERAL (
-        SELECT * FROM {schema}.claim c WHERE c.lane_id = l.id ORDER BY c.seq DESC LIMIT 1) AS c ON true;
+        SELECT * FROM {schema}.claim c WHERE c.lane_id = l.id ORDER BY c.seq DESC LIMIT 1) AS c ON true$view$);
 
 -- table_bytes(table): the size of a table's rows, those in its TOAST table included; 0 only when TRUNCATE left it empty.
 CREATE OR REPLACE FUNCTION {schema}.table_bytes(p_table regclass) RETURNS bigint

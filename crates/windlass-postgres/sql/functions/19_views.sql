@@ -1,14 +1,14 @@
 -- What people and programs read. The state of a job is derived from the log, never stored.
 
 -- unclaimed: log rows that no claim has handed out, cancelled ones left out.
-CREATE OR REPLACE VIEW {schema}.unclaimed AS
+SELECT {schema}.keep_view('unclaimed', $view$
     SELECT j.* FROM {schema}.cursor k JOIN {schema}.job j ON j.lane_id = k.lane_id
     WHERE j.xid >= pg_snapshot_xmin(k.from_snapshot) AND j.xid < '{direct}'
       AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
-      AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id);
+      AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id)$view$);
 
 -- exceptional: jobs that have a row of their own outside the log, in the columns that jobs is made of.
-CREATE OR REPLACE VIEW {schema}.exceptional AS
+SELECT {schema}.keep_view('exceptional', $view$
     SELECT h.id, CASE WHEN h.state IN ('no_handler', 'keyed') THEN 'available' ELSE h.state END AS state, h.kind, h.lane_id,
            h.attempt, h.max_attempts, h.crash_count, h.args, h.enqueued_at,
            CASE WHEN h.state IN ('scheduled', 'retryable') THEN h.available_at END AS scheduled_at,
@@ -18,7 +18,7 @@ CREATE OR REPLACE VIEW {schema}.exceptional AS
     UNION ALL
     SELECT d.id, d.state, d.kind, d.lane_id, d.attempt, d.max_attempts, d.crash_count, d.args, d.enqueued_at,
            NULL, NULL, NULL, d.finished_at, d.reason, d.attributes
-    FROM {schema}.dead d;
+    FROM {schema}.dead d$view$);
 
 -- tags_of(attributes): the tags in what column attributes keeps.
 CREATE OR REPLACE FUNCTION {schema}.tags_of(p_attributes text) RETURNS text[]
@@ -31,7 +31,7 @@ END $$;
 
 -- jobs: every job that is still stored, with its state. Reads the whole log: for a page of jobs use
 -- list_jobs, for one job job_record.
-CREATE OR REPLACE VIEW {schema}.jobs AS
+SELECT {schema}.keep_view('jobs', $view$
     SELECT s.id, s.state, s.kind, l.queue, l.priority, s.attempt, s.max_attempts, s.crash_count, s.args,
            s.enqueued_at, s.scheduled_at, s.claimed_at, s.claimed_by, s.finished_at, s.reason,
            nullif(s.attributes, '')::json->>'key' AS key, nullif(s.attributes, '')::json->'meta' AS meta, s.result,
@@ -53,14 +53,14 @@ CREATE OR REPLACE VIEW {schema}.jobs AS
         LEFT JOIN LATERAL {schema}.settlement_of(c.lane_id, c.seq, j.id) AS t ON true
         WHERE c.job_count > 0 AND coalesce(t.completed, true)
     ) AS s
-    JOIN {schema}.lane l ON l.id = s.lane_id;
+    JOIN {schema}.lane l ON l.id = s.lane_id$view$);
 
 -- job_row: the columns that view jobs began with. list_jobs answers with these, whatever the view gets beside them: older
 -- programs know its columns by their number.
-CREATE OR REPLACE VIEW {schema}.job_row AS
+SELECT {schema}.keep_view('job_row', $view$
     SELECT id, state, kind, queue, priority, attempt, max_attempts, crash_count, args, enqueued_at, scheduled_at, claimed_at,
            claimed_by, finished_at, reason, key, meta, result
-    FROM {schema}.jobs;
+    FROM {schema}.jobs$view$);
 
 -- unclaimed_ranges(lane): what no claim of the lane has handed out, as ascending ranges of the log: rows with
 -- (xid, id) > (lo, lo_id) and xid <= hi. Like a claim, steps neither over what was handed out nor over open transactions.
@@ -307,7 +307,7 @@ $$;
 -- does. concurrency and after: its limits (see limit_queue); keyed: whether its keys have some.
 -- Cost: lane_counts for every lane, 0.1 ms each while they are small and some 4 ms where all states are deep; of queues whose name is
 -- given (=, = ANY) for theirs alone.
-CREATE OR REPLACE VIEW {schema}.queues AS
+SELECT {schema}.keep_view('queues', $view$
     SELECT n.name, q.paused_at IS NOT NULL AS paused,
            coalesce(sum(c.available + c.no_handler), 0)::bigint AS available, coalesce(sum(r.running), 0)::bigint AS running,
            coalesce(sum(c.scheduled), 0)::bigint AS scheduled, coalesce(sum(c.retryable), 0)::bigint AS retryable,
@@ -325,4 +325,4 @@ CREATE OR REPLACE VIEW {schema}.queues AS
     LEFT JOIN LATERAL {schema}.lane_counts(l.id, (SELECT {schema}.counted_exactly())) AS c
         ON l.id IS NOT NULL
     LEFT JOIN (SELECT lane_id, sum(open_count) AS running FROM {schema}.open_claims(NULL) GROUP BY lane_id) AS r ON r.lane_id = l.id
-    GROUP BY n.name, q.paused_at, q.concurrency, q.rate, q.rate_period, q.rate_burst, q.keyed;
+    GROUP BY n.name, q.paused_at, q.concurrency, q.rate, q.rate_period, q.rate_burst, q.keyed$view$);

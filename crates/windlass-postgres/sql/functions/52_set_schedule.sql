@@ -236,8 +236,8 @@ BEGIN
 END $$;
 
 -- schedules: what there is, and what became of it. last_job_state: NULL when that job is not kept any more. Cost: job_record for each whose state is read.
-CREATE OR REPLACE VIEW {schema}.schedules AS
+SELECT {schema}.keep_view('schedules', $view$
     SELECT s.name, s.source, s.definition ->> 'cron' AS cron, coalesce(s.definition ->> 'zone', 'UTC') AS zone, s.definition ->> 'kind' AS kind,
         coalesce(s.definition ->> 'queue', 'default') AS queue, s.definition -> 'args' AS args, s.paused, s.next_tick, s.last_tick, s.last_job,
         s.last_enqueued_at, s.queued_tick, s.error, s.definition, (SELECT j.state FROM {schema}.job_record(s.last_job) j) AS last_job_state
-    FROM {schema}.schedule s;
+    FROM {schema}.schedule s$view$);

@@ -1,10 +1,10 @@
 -- Slots of queues that limit how many jobs run at once. All of it under the queue's lock (lock_limits).
 
 -- sharer: the shares of all workers. asks: whether the wish counts. A worker that is no more has no slots, though its row may still be there (see end_shares).
-CREATE OR REPLACE VIEW {schema}.sharer AS
+SELECT {schema}.keep_view('sharer', $view$
     SELECT s.queue, s.worker_id, CASE WHEN w.id IS NOT NULL AND w.ended_at IS NULL THEN coalesce(s.slots, 0) ELSE 0 END AS slots, s.want, s.wanted, s.since,
            s.want > 0 AND w.ended_at IS NULL AND w.heartbeat_at + w.lease / 2 >= clock_timestamp() AS asks
-    FROM {schema}.slot s LEFT JOIN {schema}.worker w ON w.id = s.worker_id;
+    FROM {schema}.slot s LEFT JOIN {schema}.worker w ON w.id = s.worker_id$view$);
 
 -- share_slots(worker, queue, limit, running, want): how many of its jobs the worker may run at once from now on, and whether others want some
 -- of those.

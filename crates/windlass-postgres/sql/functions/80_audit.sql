@@ -67,8 +67,8 @@ BEGIN
 END $$;
 
 -- audit: the log as people read it, the newest first when ordered by at DESC, id DESC.
-CREATE OR REPLACE VIEW {schema}.audit AS
-    SELECT id, at, actor, role, via, action, target, filter, reason, count, outcome, request_id, login FROM {schema}.audit_entry;
+SELECT {schema}.keep_view('audit', $view$
+    SELECT id, at, actor, role, via, action, target, filter, reason, count, outcome, request_id, login FROM {schema}.audit_entry$view$);
 
 -- configure_audit(retention, most): how long entries are kept, and how many; NULL leaves a value as it is.
 CREATE OR REPLACE FUNCTION {schema}.configure_audit(retention interval DEFAULT NULL, most bigint DEFAULT NULL) RETURNS void

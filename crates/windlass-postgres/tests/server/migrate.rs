@@ -1,12 +1,17 @@
 //! A migration runs beside whoever works, is repeatable, and says which programs may go on.
 
 use crate::cluster::Fixture;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use windlass_conformance::steps::{LATER, QUEUE, jobs, worker};
 use windlass_core::{
     Args, Disposition, ErrorKind, JobId, JobStore, Load, Program, Settled, Store, WorkerSpec,
 };
 use windlass_postgres::PostgresStore;
+
+const VIEWS: [&str; 9] =
+    ["cursor", "unclaimed", "exceptional", "jobs", "job_row", "queues", "sharer", "schedules", "audit"];
+/// Longer than any migration takes.
+const LONG: Duration = Duration::from_secs(60);
 
 /// Every function is created anew each time, so whoever is in the middle of one must not notice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -42,6 +47,78 @@ async fn a_migration_waits_for_no_open_transaction() {
     fixture.store().await.migrate().await.expect("migrates beside an open transaction");
     store.enqueue_in(&open, &jobs(1)).await.unwrap();
     open.commit().await.unwrap();
+}
+
+/// Nor does it wait for one that read every view, as a report or a page does: they are what they were.
+#[tokio::test]
+async fn a_migration_waits_for_nobody_who_reads() {
+    let fixture = Fixture::shared().await;
+    let (store, mut client) = (fixture.store().await, fixture.sql().await);
+    let open = client.transaction().await.unwrap();
+    for view in VIEWS {
+        let read = fixture.text(&format!("SELECT count(*) FROM windlass.{view}"));
+        open.query_one(&read, &[]).await.expect(view);
+    }
+    let views = "SELECT count(*) FROM pg_views WHERE schemaname = $1";
+    assert_eq!(open.query_one(views, &[&fixture.schema]).await.unwrap().get::<_, i64>(0), VIEWS.len() as i64);
+    let migrated = tokio::time::timeout(LONG, store.migrate()).await;
+    migrated.expect("the migration waits for the reader").expect("migrates");
+    open.commit().await.unwrap();
+}
+
+/// Views that changed are replaced under locks that nobody may hold who reads one and comes to another.
+#[tokio::test]
+async fn a_migration_that_changes_views_ends_no_transaction_of_readers() {
+    let fixture = Fixture::shared().await;
+    let (store, mut client) = (fixture.store().await, fixture.sql().await);
+    // As an older program had them.
+    for view in ["cursor", "unclaimed", "queues"] {
+        let older = fixture.text(&format!(
+            "DO $$ BEGIN EXECUTE 'CREATE OR REPLACE VIEW windlass.{view} AS SELECT * FROM ('
+                || rtrim(pg_get_viewdef('windlass.{view}'::regclass), ';') || ') AS v WHERE random() < 2'; END $$"
+        ));
+        client.batch_execute(&older).await.unwrap();
+    }
+    let read = |view: &str| fixture.text(&format!("SELECT count(*) FROM windlass.{view}"));
+    let open = client.transaction().await.unwrap();
+    open.query_one(&read("queues"), &[]).await.unwrap();
+    let migration = tokio::spawn(async move { store.migrate().await });
+    let watcher = fixture.sql().await;
+    let waiting = fixture.text(
+        "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'windlass.queues'::regclass)",
+    );
+    while !watcher.query_one(&waiting, &[]).await.unwrap().get::<_, bool>(0) {
+        tokio::task::yield_now().await;
+    }
+    for view in ["unclaimed", "cursor", "queues"] {
+        open.query_one(&read(view), &[]).await.expect(view);
+    }
+    open.commit().await.unwrap();
+    migration.await.unwrap().expect("migrates once the reader is gone");
+    let left = "SELECT count(*) FROM pg_views WHERE schemaname = $1 AND definition LIKE '%random()%'";
+    assert_eq!(watcher.query_one(left, &[&fixture.schema]).await.unwrap().get::<_, i64>(0), 0);
+}
+
+/// A migration that PostgreSQL ended for somebody who has one table and comes to another is done again.
+#[tokio::test]
+async fn a_migration_that_meets_a_deadlock_is_done_again() {
+    let fixture = Fixture::shared().await;
+    let (store, watcher, mut client) = (fixture.store().await, fixture.sql().await, fixture.sql().await);
+    // The step that makes indexes of both tables anew.
+    watcher.batch_execute(&fixture.text("DELETE FROM windlass.migration WHERE version >= 28")).await.unwrap();
+    let open = client.transaction().await.unwrap();
+    let look = "SET LOCAL deadlock_timeout = '1min'; SELECT count(*) FROM windlass.dead";
+    open.batch_execute(&fixture.text(look)).await.unwrap();
+    let migration = tokio::spawn(async move { store.migrate().await });
+    let waiting = fixture.text(
+        "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND relation IN ('windlass.dead'::regclass, 'windlass.dead_lane'::regclass))",
+    );
+    while !watcher.query_one(&waiting, &[]).await.unwrap().get::<_, bool>(0) {
+        tokio::task::yield_now().await;
+    }
+    open.batch_execute(&fixture.text("SELECT count(*) FROM windlass.waiting")).await.expect("goes on");
+    open.commit().await.unwrap();
+    assert_eq!(migration.await.unwrap().expect("migrates").from, 27);
 }
 
 /// What a definition of an older program left is replaced, grants stay.
