@@ -1,12 +1,13 @@
 -- note_came_back(at): that this transaction writes rows of jobs to the log again, which can start since then. Not where one within the second before says so.
 -- Cost: an index probe, and a row at most once a second.
 CREATE OR REPLACE FUNCTION {schema}.note_came_back(p_at timestamptz) RETURNS void
-    LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
+BEGIN
     INSERT INTO {schema}.came_back (xid, at) SELECT pg_current_xact_id(), p_at
         WHERE NOT coalesce((SELECT c.at BETWEEN p_at - interval '1 second' AND p_at FROM {schema}.came_back c ORDER BY c.xid DESC LIMIT 1), false)
-        ON CONFLICT DO NOTHING
-$$;
+        ON CONFLICT DO NOTHING;
+END $$;
 
 -- startable_since(xid, enqueued_at): since when the job of a row of the log that is marked as moved could start, to a second. A row that stands where its enqueue
 -- wrote it, and was only moved between segments, and one of which nothing is known any more: since its enqueue.

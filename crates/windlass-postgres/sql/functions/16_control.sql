@@ -49,7 +49,8 @@ END $$;
 -- its time, is available or running: left alone), 'completed', 'key_taken' (it is unique, another job has its key) or 'not_found'. A dead job gets its attempts anew.
 CREATE OR REPLACE FUNCTION {schema}.retry(id bigint) RETURNS text
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
-    SET enable_seqscan = off SET plan_cache_mode = force_custom_plan -- a plan made while a table was empty takes any index
+    SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+    SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 DECLARE

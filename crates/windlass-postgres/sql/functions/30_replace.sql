@@ -4,7 +4,8 @@
 -- the transaction ends, as cancel does.
 CREATE OR REPLACE FUNCTION {schema}.bury_untried(p_id bigint, p_reason text, OUT buried boolean, OUT since timestamptz)
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
-    SET enable_seqscan = off SET plan_cache_mode = force_custom_plan -- a plan made while a table was empty takes any index
+    SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+    SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 DECLARE

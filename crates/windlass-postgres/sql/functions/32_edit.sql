@@ -9,7 +9,7 @@
 -- lane_for(id, lane, queue, priority): the lane for a job that is in this one now and is to be in that queue at that priority
 -- (NULL: as now). This one, if it may be.
 CREATE OR REPLACE FUNCTION {schema}.lane_for(p_id bigint, p_lane integer, p_queue text, p_priority integer) RETURNS integer
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
 AS $$
 DECLARE
     v_queue    text;
@@ -37,7 +37,8 @@ END $$;
 CREATE OR REPLACE FUNCTION {schema}.edit_job(
     p_id bigint, p_at timestamptz, p_delay double precision, p_queue text, p_priority integer, p_max integer, p_args json) RETURNS text
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
-    SET enable_seqscan = off SET plan_cache_mode = force_custom_plan -- a plan made while a table was empty takes any index
+    SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+    SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -145,7 +146,8 @@ CREATE OR REPLACE FUNCTION {schema}.is_envelope(p_args json) RETURNS boolean
 -- segment) or 'not_found'. As cancel, it holds the lane's lock until the transaction ends.
 CREATE OR REPLACE FUNCTION {schema}.delete(id bigint) RETURNS text
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
-    SET enable_seqscan = off SET plan_cache_mode = force_custom_plan -- a plan made while a table was empty takes any index
+    SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+    SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 DECLARE
