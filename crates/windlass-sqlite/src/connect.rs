@@ -3,7 +3,7 @@
 use crate::{
     SqliteOptions, Synchronous,
     error::{Fault, Outcome},
-    identity,
+    identity, moved,
 };
 use rusqlite::{Connection, OpenFlags};
 use std::{path::Path, thread::sleep, time::Duration};
@@ -66,6 +66,8 @@ pub(crate) fn set_synchronous(conn: &Connection, synchronous: Synchronous) -> Ou
 pub(crate) fn reader(path: &Path, options: &SqliteOptions) -> Outcome<Connection> {
     let conn = open(path, options, OpenFlags::empty())?;
     conn.pragma_update(None, "query_only", true)?;
+    // The writer knows whether it still is the log that was opened.
+    moved::leave_log(&conn)?;
     conn.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
     Ok(conn)
 }

@@ -1,6 +1,7 @@
 //! From SQLite's result codes to the closed list of error kinds.
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi::SQLITE_IOERR_SHORT_READ};
+use std::path::Path;
 use windlass_core::{Error, ErrorKind};
 
 /// What stops a piece of work inside the store: an answer for the caller, or SQLite's own error.
@@ -44,6 +45,17 @@ impl Fault {
         match self {
             Self::Refused(error) => error,
             Self::Sqlite(error) => from_sqlite(error),
+        }
+    }
+
+    /// Of a call that had no store yet: its user is told which file is meant.
+    pub(crate) fn about(self, path: &Path) -> Error {
+        match self {
+            Self::Refused(error) => error,
+            Self::Sqlite(error) => {
+                let error = from_sqlite(error);
+                Error::new(error.kind(), format!("{}: {error}", path.display())).with_source(error)
+            }
         }
     }
 
@@ -102,6 +114,13 @@ fn from_sqlite(error: rusqlite::Error) -> Error {
         }
         Some(ErrorCode::DatabaseCorrupt) => {
             (ErrorKind::Internal, "the database is damaged; check it with `PRAGMA integrity_check`")
+        }
+        Some(ErrorCode::SystemIoFailure)
+            if error.sqlite_error().is_some_and(|of| of.extended_code == SQLITE_IOERR_SHORT_READ) =>
+        {
+            let advice = "the database or its -wal file is shorter than it should be: one of them was removed or cut while a process had it open; \
+                 nothing was changed; end all processes that have it open, or put it back";
+            (ErrorKind::Unavailable, advice)
         }
         Some(ErrorCode::SystemIoFailure | ErrorCode::FileLockingProtocolFailed | ErrorCode::OutOfMemory) => {
             (ErrorKind::Unavailable, "the machine could not do the I/O; nothing was changed")

@@ -2,8 +2,46 @@
 //! replaced, which nobody else finds and which is gone with the process.
 
 use crate::error::{Fault, Outcome};
+use rusqlite::{Connection, config::DbConfig};
 use std::path::{Path, PathBuf};
 use windlass_core::ErrorKind;
+
+/// A database and the file of its locks, `-shm`. Processes that have different ones do not see each other: each would write over what the other wrote.
+#[derive(Debug)]
+pub(crate) struct OpenedFiles {
+    database: OpenedFile,
+    locks: Option<OpenedFile>,
+}
+
+impl OpenedFiles {
+    /// Of a database in WAL mode to which this process has a connection: as long as that is so, nobody removes them who does not mean to.
+    pub(crate) fn at(path: &Path) -> Self {
+        Self { database: OpenedFile::at(path), locks: OpenedFile::found_at(&beside(path, "-shm")) }
+    }
+
+    /// Fails where other files are at their paths now, or none.
+    pub(crate) fn check(&self) -> Outcome<()> {
+        self.database.check()?;
+        self.locks.as_ref().map_or(Ok(()), OpenedFile::check)
+    }
+
+    pub(crate) fn replaced(&self) -> bool {
+        self.database.replaced() || self.locks.as_ref().is_some_and(OpenedFile::replaced)
+    }
+}
+
+/// The file that SQLite keeps beside a database.
+pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
+    let mut file = database.as_os_str().to_owned();
+    file.push(suffix);
+    file.into()
+}
+
+/// The last connection that is closed folds the log into the database and removes it, by name: not so this one.
+pub(crate) fn leave_log(conn: &Connection) -> Outcome<()> {
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    Ok(())
+}
 
 /// The file at a path when it was opened.
 #[derive(Debug)]
@@ -20,6 +58,11 @@ impl OpenedFile {
     /// `None` where there is no file yet.
     pub(crate) fn found_at(path: &Path) -> Option<Self> {
         number(path).ok().map(|number| Self { path: path.to_owned(), number })
+    }
+
+    /// Whether another file is at its path now.
+    pub(crate) fn replaced(&self) -> bool {
+        number(&self.path).is_ok_and(|number| number != self.number)
     }
 
     /// Fails where another file is at its path now, or none.

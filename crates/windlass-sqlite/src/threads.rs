@@ -1,22 +1,9 @@
 //! The two threads of an open store, started together and again after a close.
 
 use crate::{
-    SqliteOptions, Synchronous,
-    claim_reply::UndeliveredClaims,
-    command::BoxCommand,
-    connect,
-    error::{Fault, Outcome},
-    fork::Use,
-    identity,
-    identity::Ours,
-    migrate,
-    moved::OpenedFile,
-    reader,
-    reader::Question,
-    tx::Memory,
-    wakeup::Signal,
-    wal::Wal,
-    writer::Writer,
+    SqliteOptions, Synchronous, claim_reply::UndeliveredClaims, command::BoxCommand, connect, error::Outcome,
+    fork::Use, identity, identity::Ours, migrate, moved::OpenedFiles, reader, reader::Question, tx::Memory,
+    wakeup::Signal, wal::Wal, writer::Writer,
 };
 use std::{
     path::{Path, PathBuf},
@@ -36,7 +23,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(2);
 pub(crate) struct Threads {
     pub(crate) writer: mpsc::Sender<BoxCommand>,
     pub(crate) reader: mpsc::Sender<Question>,
-    pub(crate) file: Arc<OpenedFile>,
+    pub(crate) file: Arc<OpenedFiles>,
     /// Answered when the thread has closed its connection.
     writer_ended: oneshot::Receiver<()>,
     reader_ended: oneshot::Receiver<()>,
@@ -58,12 +45,12 @@ pub(crate) fn start(
     using: &Use,
 ) -> Result<Opened> {
     let ours = Ours::check(path)?;
-    let conn = opened(connect::writer(path, options))?;
-    let migration = opened(prepare(&conn, options))?;
+    let conn = connect::writer(path, options).map_err(|fault| fault.about(path))?;
+    let migration = prepare(&conn, options).map_err(|fault| fault.about(path))?;
     // Only now does the file certainly exist.
     let path = path.canonicalize().map_err(|cause| identity::denied(path, cause))?;
-    let reading = opened(connect::reader(&path, options))?;
-    let (signal, file) = (Signal::of(&path), Arc::new(OpenedFile::at(&path)));
+    let reading = connect::reader(&path, options).map_err(|fault| fault.about(&path))?;
+    let (signal, file) = (Signal::of(&path), Arc::new(OpenedFiles::at(&path)));
     let writer = Writer {
         conn,
         file: Arc::clone(&file),
@@ -85,11 +72,6 @@ pub(crate) fn start(
     })?;
     let threads = Threads { writer: to_writer, reader: to_reader, file, writer_ended, reader_ended };
     Ok(Opened { threads, migration, signal, path })
-}
-
-/// Maps a fault that ends opening.
-fn opened<T>(outcome: Outcome<T>) -> Result<T> {
-    outcome.map_err(Fault::into_error)
 }
 
 /// Creating a file and switching it to WAL takes locks for which SQLite does not always ask the busy

@@ -4,7 +4,11 @@
 //! can prevent that for ever, so above a bound the writer waits a moment for them to leave. The wait is
 //! bounded: one that reads for minutes makes the log grow until it ends, and must not stop the queue.
 
-use crate::{connect, error::Outcome, moved::OpenedFile};
+use crate::{
+    connect,
+    error::Outcome,
+    moved::{OpenedFile, OpenedFiles, beside},
+};
 use rusqlite::Connection;
 use std::{
     fs,
@@ -44,6 +48,11 @@ impl Wal {
         self.opened.as_ref().map_or(Ok(()), OpenedFile::check)
     }
 
+    /// Whether somebody else has begun another one. An empty one is of who was refused.
+    pub(crate) fn replaced(&self) -> bool {
+        self.opened.as_ref().is_some_and(OpenedFile::replaced) && size(&self.file) > 0
+    }
+
     /// A transaction has begun, so that there is a log.
     pub(crate) fn begun(&mut self) {
         if self.opened.is_none() {
@@ -52,11 +61,14 @@ impl Wal {
     }
 
     /// After a commit: cuts the log to nothing when it is too long and its readers leave in time.
-    pub(crate) fn bound(&mut self, conn: &mut Connection) -> Outcome<()> {
+    pub(crate) fn bound(&mut self, conn: &mut Connection, files: &OpenedFiles) -> Outcome<()> {
         let size = size(&self.file);
         if size < self.next {
             return Ok(());
         }
+        // The long one may be that of others.
+        files.check()?;
+        self.check()?;
         connect::set_patience(conn, self.patience)?;
         let attempt = conn.query_one("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
         connect::set_patience(conn, self.busy_timeout)?;
@@ -71,9 +83,7 @@ impl Wal {
 
 /// The log's file beside a database.
 pub(crate) fn file(database: &Path) -> PathBuf {
-    let mut file = database.as_os_str().to_owned();
-    file.push("-wal");
-    file.into()
+    beside(database, "-wal")
 }
 
 /// Its size; a log that does not exist is empty.

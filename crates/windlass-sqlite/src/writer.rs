@@ -12,7 +12,7 @@ use crate::{
     connect::set_synchronous,
     error::Outcome,
     lease,
-    moved::OpenedFile,
+    moved::{self, OpenedFiles},
     tx::{Memory, Tx},
     wakeup::Signal,
     wal::Wal,
@@ -34,7 +34,7 @@ const GROUP_TIME: Duration = Duration::from_millis(10);
 /// The writer's own state.
 pub(crate) struct Writer {
     pub(crate) conn: Connection,
-    pub(crate) file: Arc<OpenedFile>,
+    pub(crate) file: Arc<OpenedFiles>,
     pub(crate) clock: Clock,
     pub(crate) synchronous: Synchronous,
     pub(crate) signal: Arc<Signal>,
@@ -67,7 +67,7 @@ impl Writer {
             waiting.retain(|command| !command.abandoned());
             self.commit_group(&mut waiting);
             // Every caller has its answer already, and a failure here comes up again with the next commit.
-            if let Err(fault) = self.wal.bound(&mut self.conn) {
+            if let Err(fault) = self.wal.bound(&mut self.conn, &self.file) {
                 tracing::warn!(error = %fault.into_error(), "cannot shorten the write-ahead log");
             }
         }
@@ -75,6 +75,12 @@ impl Writer {
         let mut left: VecDeque<_> = std::mem::take(&mut self.later).into();
         while !left.is_empty() {
             self.commit_group(&mut left);
+        }
+        // What others began instead is theirs.
+        if (self.file.replaced() || self.wal.replaced())
+            && let Err(fault) = moved::leave_log(&self.conn)
+        {
+            tracing::error!(error = %fault.into_error(), "cannot leave the log of another process alone");
         }
     }
 
@@ -225,7 +231,7 @@ mod tests {
     fn writer(path: &Path, conn: Connection, clock: Clock) -> Writer {
         Writer {
             conn,
-            file: Arc::new(OpenedFile::at(path)),
+            file: Arc::new(OpenedFiles::at(path)),
             clock,
             synchronous: Synchronous::Normal,
             signal: Signal::of(path),

@@ -157,6 +157,17 @@ async fn a_full_store_fails_only_the_call_that_needs_the_room() {
     assert_eq!(store.queues().await.unwrap()[0].available, 10);
 }
 
+#[tokio::test]
+async fn a_file_that_was_cut_is_named() {
+    let f = Fixture::new();
+    f.close().await;
+    fs::OpenOptions::new().write(true).open(f.path()).unwrap().set_len(8192).unwrap();
+    let error = refused(f.path());
+    assert_eq!(error.kind(), ErrorKind::Internal);
+    let says = format!("{}: the database is damaged", f.path().display());
+    assert!(error.to_string().starts_with(&says), "{error}");
+}
+
 /// It looks like something that was left behind.
 #[cfg(unix)]
 #[tokio::test]

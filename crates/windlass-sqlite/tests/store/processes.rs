@@ -93,6 +93,61 @@ async fn child_enqueues_and_drains() {
     println!("done {done}");
 }
 
+#[tokio::test]
+#[ignore = "a child process of the test below"]
+async fn child_is_refused() {
+    println!("told: {}", store().enqueue(&jobs(1)).await.unwrap_err());
+}
+
+/// It sees the locks of the process that has the log open, and what these say is in it.
+#[cfg(unix)]
+#[tokio::test]
+async fn who_opens_a_file_whose_log_was_removed_is_told_so() {
+    let f = Fixture::new();
+    let added = f.add(1).await;
+    std::fs::remove_file(f.path().with_file_name("jobs.db-wal")).unwrap();
+    let mut other = Process::start("child_is_refused", f.path().to_str().unwrap());
+    let told = other.expect("told:");
+    other.kill();
+    assert!(told.contains("its -wal file is shorter than it should be: one of them was removed"), "{told}");
+    f.close().await;
+    assert_eq!(
+        f.another().queues().await.unwrap()[0].available,
+        added.len() as u64,
+        "it is put back by who has it open"
+    );
+}
+
+#[tokio::test]
+#[ignore = "a child process of the test of replaced locks"]
+async fn child_adds_and_stays() {
+    let store = store();
+    store.enqueue(&jobs(5)).await.unwrap();
+    println!("added");
+    std::future::pending::<()>().await;
+}
+
+/// SQLite locks by the `-shm` file: who opens the database after it was removed begins another one, and neither sees what the other has locked or written.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_process_whose_locks_were_removed_takes_nothing_and_spoils_nothing() {
+    let f = Fixture::new();
+    let added = f.add(1).await;
+    std::fs::remove_file(f.path().with_file_name("jobs.db-shm")).unwrap();
+    let mut other = Process::start("child_adds_and_stays", f.path().to_str().unwrap());
+    other.expect("added");
+    for refused in [f.enqueue(&jobs(1)).await.map(drop), f.job(added[0]).await.map(drop)] {
+        let error = refused.expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.to_string().contains("jobs.db-shm was removed or replaced"), "{error}");
+    }
+    other.kill();
+    // It is the last one now, and must not fold its log of before into the file.
+    f.close().await;
+    assert_eq!(f.another().queues().await.unwrap()[0].available, 6);
+    assert_eq!(f.add(1).await.len(), 1, "opened anew it goes on");
+}
+
 /// Everything that a draining process says it was handed, in order.
 fn claimed_ids(mut process: Process) -> Vec<i64> {
     let mut ids = Vec::new();
