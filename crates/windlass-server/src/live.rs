@@ -1,6 +1,7 @@
 //! What changes, told to whoever looks: one poller per topic for all readers, and none for none.
 
 use crate::problem::Problem;
+use serde::Serialize;
 use serde_json::Value;
 use std::{
     collections::HashMap,
@@ -84,7 +85,7 @@ impl Live {
     }
 
     /// Joins those who look at a topic; who is first has it polled.
-    pub(crate) fn subscribe<S, F>(
+    pub(crate) fn subscribe<S, F, T>(
         self: &Arc<Self>,
         topic: &str,
         event: &'static str,
@@ -92,7 +93,8 @@ impl Live {
     ) -> watch::Receiver<Latest>
     where
         S: Fn() -> F + Send + 'static,
-        F: Future<Output = Result<Value, Problem>> + Send,
+        F: Future<Output = Result<T, Problem>> + Send,
+        T: Serialize + Send + Sync,
     {
         let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = topics.get(topic) {
@@ -105,31 +107,37 @@ impl Live {
         receiver
     }
 
-    async fn poll<S, F>(&self, topic: &str, sender: &watch::Sender<Latest>, event: &'static str, source: S)
+    async fn poll<S, F, T>(&self, topic: &str, sender: &watch::Sender<Latest>, event: &'static str, source: S)
     where
         S: Fn() -> F,
-        F: Future<Output = Result<Value, Problem>>,
+        F: Future<Output = Result<T, Problem>>,
+        T: Serialize,
     {
         let (mut last, mut cost) = (Value::Null, Cost::default());
         loop {
             let began = Instant::now();
-            let (event, data, problem) = match source().await {
-                Ok(data) => (event, data, None),
+            let answer = source().await;
+            let mut timeless = match &answer {
+                Ok(data) => serde_json::to_value(data).unwrap_or_default(),
                 Err(problem) => {
                     let mut data = problem.json("");
                     data["topic"] = topic.into();
-                    ("problem", data, Some(problem))
+                    data
                 }
             };
             // The time of the look is no change.
-            let mut timeless = data.clone();
             timeless.as_object_mut().map(|fields| fields.remove("at"));
             if timeless != last {
                 last = timeless;
-                if let Some(problem) = problem {
-                    problem.log("", &format!("live {topic}")); // once for all who look, and while it lasts
-                }
-                sender.send_replace(Some(Arc::new(Frame { event, data: data.to_string() })));
+                let (event, data) = match answer {
+                    // As it is written, which is more than a `Value` keeps.
+                    Ok(data) => (event, serde_json::to_string(&data).unwrap_or_default()),
+                    Err(problem) => {
+                        problem.log("", &format!("live {topic}")); // once for all who look, and while it lasts
+                        ("problem", last.to_string())
+                    }
+                };
+                sender.send_replace(Some(Arc::new(Frame { event, data })));
             }
             let pause = rest(cost.after(began.elapsed())).max(PERIOD);
             tokio::select! {

@@ -1,7 +1,7 @@
 //! What stores answer as the API says it: ids as text, secrets hidden, sizes bounded.
 
-use crate::redact::{Redaction, Secrets};
-use serde_json::{Map, Value};
+use crate::redact::{Redaction, Secrets, Verbatim};
+use serde_json::Value;
 use windlass::{Args, Envelope, Error, ErrorKind, JobEvent, JobRecord, ListedSchedule};
 use windlass_bridge::{event_json, schedule_json};
 
@@ -21,12 +21,12 @@ struct Shower<'a> {
 
 impl Shower<'_> {
     /// A value that users made.
-    fn show(&mut self, args: &Args) -> Value {
+    fn show(&mut self, args: &Args) -> Verbatim {
         let too_long = args.len() > self.most;
         self.cut |= too_long;
         // Sealed values are not readable anyway; the names of their fields say nothing.
         let sealed = Envelope::is_one(args.as_str().as_bytes());
-        let Ok(mut value) = serde_json::from_str::<Value>(args.as_str()) else {
+        let Some(mut value) = Verbatim::read(args.as_str()) else {
             self.cut = true; // nested too deep to be read
             return not_shown(args);
         };
@@ -35,8 +35,8 @@ impl Shower<'_> {
     }
 }
 
-fn not_shown(args: &Args) -> Value {
-    Value::String(format!("‹{} characters not shown›", args.as_str().chars().count()))
+fn not_shown(args: &Args) -> Verbatim {
+    Verbatim::Text(format!("‹{} characters not shown›", args.as_str().chars().count()))
 }
 
 /// The values of a job that are hidden; those of its checkpoint only where its report is there.
@@ -57,7 +57,7 @@ pub(crate) fn job_json(
     redaction: &Redaction,
     most: usize,
     secrets: Secrets,
-) -> windlass::Result<Value> {
+) -> windlass::Result<Verbatim> {
     let kind = job.kind.clone();
     let mut shower = Shower { redaction, most, kind, secrets, redacted: false, cut: false };
     let args = shower.show(&std::mem::replace(&mut job.args, Args::parse("null")?));
@@ -65,22 +65,25 @@ pub(crate) fn job_json(
     let result = job.result.take().map(|result| shower.show(&result));
     let checkpoint = job.report.as_mut().and_then(|report| report.checkpoint.take());
     let checkpoint = checkpoint.map(|checkpoint| shower.show(&checkpoint));
-    let mut shown = object(serde_json::to_value(&job))?;
-    shown["id"] = job.id.to_string().into();
-    shown["args"] = args;
-    shown["meta"] = meta.unwrap_or_default();
-    shown["result"] = result.unwrap_or_default();
+    let mut shown = Verbatim::of(&job).ok_or_else(unwritable)?;
+    shown.set("id", Verbatim::Text(job.id.to_string()));
+    for (name, value) in [("args", Some(args)), ("meta", meta), ("result", result)] {
+        if let Some(value) = value {
+            shown.set(name, value);
+        }
+    }
     if let (Some(report), Some(checkpoint)) = (shown.get_mut("report"), checkpoint) {
-        report["checkpoint"] = checkpoint;
+        report.set("checkpoint", checkpoint);
     }
     for part in ["errors", "reason", "report", "result", "meta"] {
         if let Some(value) = shown.get_mut(part) {
             shower.secrets.scrub(value);
         }
     }
-    shown.insert("redacted".to_owned(), shower.redacted.into());
-    shown.insert("cut".to_owned(), shower.cut.into());
-    Ok(Value::Object(shown))
+    for (name, is_so) in [("redacted", shower.redacted), ("cut", shower.cut)] {
+        shown.set(name, Verbatim::of(&is_so).ok_or_else(unwritable)?);
+    }
+    Ok(shown)
 }
 
 /// A schedule with the args of its job as those of a job.
@@ -95,32 +98,26 @@ pub(crate) fn listed_json(listed: &ListedSchedule, redaction: &Redaction) -> Val
     let mut redacted = false;
     for path in ["/args", "/attributes/meta"] {
         if let Some(value) = definition.pointer_mut(path) {
-            redacted |= redaction.hide(&kind, value, &mut secrets);
+            let mut read = Verbatim::of(value);
+            redacted |= read.as_mut().is_some_and(|read| redaction.hide(&kind, read, &mut secrets));
+            *value = serde_json::to_value(read).unwrap_or_default();
         }
     }
     shown["redacted"] = redacted.into();
     shown
 }
 
-/// An event; its job, where the reason has to be cleared of what is hidden in it.
-pub(crate) fn event_shown(event: &JobEvent, job: Option<&JobRecord>, redaction: &Redaction) -> Value {
+/// An event; what is hidden in its job, where the reason has to be cleared of that.
+pub(crate) fn event_shown(event: &JobEvent, secrets: Option<&Secrets>) -> Value {
     let mut shown = event_json(event);
     shown["id"] = event.job.to_string().into();
-    if event.reason.is_none() {
-        return shown;
+    if let Some(reason) = &event.reason {
+        // Where nobody knows what is hidden, it may say anything.
+        shown["reason"] = secrets.map(|secrets| secrets.scrubbed(reason)).into();
     }
-    // What nobody knows the values of may say anything.
-    let Some(job) = job else {
-        shown["reason"] = Value::Null;
-        return shown;
-    };
-    secrets_of(job, redaction).scrub(&mut shown["reason"]);
     shown
 }
 
-fn object(value: serde_json::Result<Value>) -> windlass::Result<Map<String, Value>> {
-    match value {
-        Ok(Value::Object(fields)) => Ok(fields),
-        _ => Err(Error::new(ErrorKind::Internal, "a record cannot be written as JSON; please report it")),
-    }
+fn unwritable() -> Error {
+    Error::new(ErrorKind::Internal, "a record cannot be written as JSON; please report it")
 }

@@ -6,9 +6,8 @@ use crate::{
     extract::{Body, Id, Query},
     problem::Problem,
     record::{IN_LISTS, OF_ONE, job_json, secrets_of},
-    redact::Secrets,
+    redact::{Secrets, Verbatim},
     replays::{key_of, reused},
-    side_by_side::side_by_side,
 };
 use axum::{
     Extension, Json,
@@ -17,7 +16,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize, de::IgnoredAny};
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{json, value::RawValue};
 use std::collections::BTreeMap;
 use windlass::{
     Args, CancelReply, Conflict, DeleteReply, EditReply, EnqueuedUnique, Envelope, Error, ErrorKind,
@@ -41,25 +40,31 @@ pub(crate) struct List {
     limit: Option<u32>,
 }
 
+#[derive(Serialize)]
+pub(crate) struct Listed {
+    items: Vec<Verbatim>,
+    next: Option<PageToken>,
+    complete: bool,
+}
+
 pub(crate) async fn list(
     State(app): Shared,
     Extension(identity): Extension<Identity>,
     Query(list): Query<List>,
-) -> Answer {
+) -> Result<Json<Listed>, Problem> {
     let List { state, queue, kind, tag, error, args, after, limit } = list;
     let limit = page_size(limit)?;
     let (args, after) = (args.as_deref().map(wanted::read_args).transpose()?, after.map(PageToken));
     let filter = JobFilter { state, queue, kind, tag, error, args, after, limit };
     wanted::check(&app, &identity, &filter)?;
-    let page = wanted::page(&app, &identity, filter).await?;
-    let complete = page.jobs.len() >= limit as usize || page.next.is_none();
     let app = &app;
-    let items = side_by_side(page.jobs, |mut job| async move {
+    let show = |mut job| async move {
         let secrets = told_elsewhere(app, &mut job).await?;
         Ok::<_, Problem>(job_json(job, &app.redaction(), IN_LISTS, secrets)?)
-    });
-    let items = items.await?;
-    Ok(Json(json!({ "items": items, "next": page.next, "complete": complete })))
+    };
+    let (items, next) = wanted::page(app, &identity, filter, show).await?;
+    let complete = items.len() >= limit as usize || next.is_none();
+    Ok(Json(Listed { items, next, complete }))
 }
 
 /// What a list does not have of a job and its reason may quote: hidden values of its checkpoint.
@@ -74,12 +79,12 @@ async fn told_elsewhere(app: &App, job: &mut JobRecord) -> Result<Secrets, Probl
     Ok(whole.map(|job| secrets_of(&job, &app.redaction())).unwrap_or_default())
 }
 
-pub(crate) async fn show(State(app): Shared, Id(id): Id) -> Answer {
+pub(crate) async fn show(State(app): Shared, Id(id): Id) -> Result<Json<Verbatim>, Problem> {
     Ok(Json(one(&app, id).await?))
 }
 
 /// A job with its errors and what its handlers said.
-pub(crate) async fn one(app: &App, id: JobId) -> Result<Value, Problem> {
+pub(crate) async fn one(app: &App, id: JobId) -> Result<Verbatim, Problem> {
     Ok(job_json(known(app, id).await?, &app.redaction(), OF_ONE, Secrets::default())?)
 }
 

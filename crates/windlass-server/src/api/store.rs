@@ -5,7 +5,7 @@ use crate::{
     extract::{Name, Query},
     metrics::MEDIA,
     problem::Problem,
-    record::event_shown,
+    record::{event_shown, secrets_of},
     series::Charted,
     side_by_side::side_by_side,
 };
@@ -93,12 +93,13 @@ pub(crate) async fn events(State(app): Shared, Query(asked): Query<Happened>) ->
     // A reason may quote what is hidden in its job.
     let quoting: BTreeSet<_> =
         page.events.iter().filter(|event| event.reason.is_some()).map(|event| event.job).collect();
-    let client = &app.client;
-    let jobs = side_by_side(quoting, |id| async move { client.job(id).await.map(|job| (id, job)) }).await?;
-    let jobs: HashMap<_, _> = jobs.into_iter().collect();
-    let job = |event: &windlass::JobEvent| jobs.get(&event.job).and_then(Option::as_ref);
-    let shown: Vec<_> =
-        page.events.iter().map(|event| event_shown(event, job(event), &app.redaction())).collect();
+    let (client, redaction) = (&app.client, &app.redaction());
+    // Of a job no more is kept than what is hidden in it: a page of large ones does not fit in memory.
+    let secrets = side_by_side(quoting, |id| async move {
+        client.job(id).await.map(|job| Some((id, secrets_of(&job?, redaction))))
+    });
+    let secrets: HashMap<_, _> = secrets.await?.into_iter().flatten().collect();
+    let shown: Vec<_> = page.events.iter().map(|event| event_shown(event, secrets.get(&event.job))).collect();
     Ok(Json(json!({ "events": shown, "next": page.next.as_str(), "more": page.more })))
 }
 

@@ -73,9 +73,8 @@ async fn shown(app: &App, group: FailureGroup) -> Result<Value, Problem> {
     let Some(job) = app.client.job(group.last_job).await? else { return Ok(shown) };
     let mut errors = job.errors.iter().rev().map(|error| &error.error);
     if let Some(error) = errors.find(|error| fingerprint(&job.kind, error) == group.fingerprint) {
-        let mut whole = Value::String(error.clone());
-        secrets_of(&job, &app.redaction()).scrub(&mut whole);
-        let line = telling_line(whole.as_str().unwrap_or_default());
+        let whole = secrets_of(&job, &app.redaction()).scrubbed(error);
+        let line = telling_line(&whole);
         shown["sample"] = line.chars().take(LONGEST).collect::<String>().into();
     }
     Ok(shown)

@@ -1,5 +1,4 @@
-use super::{hidden, unescaped::Unescaped};
-use serde_json::Value;
+use super::{Verbatim, hidden, unescaped::Unescaped};
 use std::{
     cmp::Reverse,
     collections::BTreeSet,
@@ -16,13 +15,32 @@ const QUOTED: usize = 4;
 pub(crate) struct Secrets(BTreeSet<String>);
 
 impl Secrets {
-    pub(super) fn note(&mut self, value: &Value) {
+    pub(super) fn note(&mut self, value: &Verbatim) {
         match value {
-            Value::Array(items) => items.iter().for_each(|item| self.note(item)),
-            Value::Object(fields) => fields.values().for_each(|value| self.note(value)),
-            Value::String(text) => self.push(text),
-            Value::Number(number) => self.push(&number.to_string()),
-            _ => {}
+            Verbatim::Array(items) => items.iter().for_each(|item| self.note(item)),
+            Verbatim::Object(fields) => fields.iter().for_each(|(_, value)| self.note(value)),
+            Verbatim::Text(text) => self.push(text),
+            Verbatim::Plain(plain) => self.note_plain(plain.get()),
+        }
+    }
+
+    /// A number as it is written, and as programs write it that read it as a double.
+    fn note_plain(&mut self, plain: &str) {
+        if matches!(plain, "true" | "false" | "null") {
+            return;
+        }
+        self.push(plain);
+        if let Ok(double) = plain.parse::<f64>()
+            && double.is_finite()
+        {
+            self.push(&double.to_string());
+            self.push(&format!("{double:?}"));
+            let exponent = format!("{double:e}");
+            self.push(&exponent);
+            // JavaScript and Python write the sign of the exponent, too.
+            if !exponent.contains("e-") {
+                self.push(&exponent.replace('e', "e+"));
+            }
         }
     }
 
@@ -33,17 +51,20 @@ impl Secrets {
     }
 
     /// Hides them in all texts of a value.
-    pub(crate) fn scrub(&self, value: &mut Value) {
+    pub(crate) fn scrub(&self, value: &mut Verbatim) {
         match value {
-            Value::Array(items) => items.iter_mut().for_each(|item| self.scrub(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|value| self.scrub(value)),
-            Value::String(text) if !self.0.is_empty() => *text = self.scrubbed(text),
-            _ => {}
+            Verbatim::Array(items) => items.iter_mut().for_each(|item| self.scrub(item)),
+            Verbatim::Object(fields) => fields.iter_mut().for_each(|(_, value)| self.scrub(value)),
+            Verbatim::Text(text) => *text = self.scrubbed(text),
+            Verbatim::Plain(_) => {}
         }
     }
 
-    /// Also where a program quoted them: in what its escapes mean, and those in that.
-    fn scrubbed(&self, text: &str) -> String {
+    /// A text without them, also where a program quoted them: in what its escapes mean, and those in that.
+    pub(crate) fn scrubbed(&self, text: &str) -> String {
+        if self.0.is_empty() {
+            return text.to_owned();
+        }
         let mut found = Vec::new();
         let mut read = Some(Unescaped::of(text));
         for _ in 0..QUOTED {
@@ -94,14 +115,23 @@ mod tests {
     use super::{super::Redaction, *};
     use serde_json::json;
 
+    /// What is hidden of these args.
+    fn secrets_of(args: &str) -> Secrets {
+        let mut secrets = Secrets::default();
+        Redaction::default().hide("k", &mut Verbatim::read(args).unwrap(), &mut secrets);
+        secrets
+    }
+
     #[test]
     fn hidden_values_are_hidden_in_errors_too() {
-        let mut secrets = Secrets::default();
-        let mut args = json!({"token": {"a": "hunter2", "b": "hunter2-long", "c": "x"}});
-        Redaction::default().hide("k", &mut args, &mut secrets);
-        let mut errors = json!([{"error": "401 for hunter2-long, then hunter2 at x"}]);
+        let secrets = secrets_of(r#"{"token": {"a": "hunter2", "b": "hunter2-long", "c": "x"}}"#);
+        let mut errors =
+            Verbatim::of(&json!([{"error": "401 for hunter2-long, then hunter2 at x"}])).unwrap();
         secrets.scrub(&mut errors);
-        assert_eq!(errors[0]["error"], "401 for ‹12 characters hidden›, then ‹7 characters hidden› at x");
+        assert_eq!(
+            json!(errors)[0]["error"],
+            "401 for ‹12 characters hidden›, then ‹7 characters hidden› at x"
+        );
     }
 
     #[test]
@@ -109,8 +139,7 @@ mod tests {
         let texts = (0..1_000).map(|n| format!("user-{n}@example.com"));
         let texts: Vec<String> =
             texts.chain(["user-1", "a \"b\"\nc", "pässwörd😀", "ab/cd+ef=="].map(str::to_owned)).collect();
-        let mut secrets = Secrets::default();
-        Redaction::default().hide("k", &mut json!({ "token": texts }), &mut secrets);
+        let secrets = secrets_of(&json!({ "token": texts }).to_string());
         for text in texts.iter().rev().step_by(25).chain(texts.iter().rev().take(4)) {
             let quoted = json!({ "to": text }).to_string();
             let twice = json!(quoted).to_string();
@@ -119,19 +148,28 @@ mod tests {
             let slashes = text.replace('/', "\\/");
             let length = text.chars().count();
             for error in [format!("550 for {text}: ä"), format!("{text:?}"), quoted, twice, ascii, slashes] {
-                let mut shown = json!(error);
-                secrets.scrub(&mut shown);
-                let shown = shown.as_str().unwrap();
+                let shown = secrets.scrubbed(&error);
                 assert!(shown.contains(&format!("‹{length} characters hidden›")), "{error}: {shown}");
             }
         }
-        let mut meet = Secrets::default();
-        Redaction::default().hide("k", &mut json!({ "token": ["abcd", "cdef"] }), &mut meet);
-        let mut text = json!("abcdef g");
-        meet.scrub(&mut text);
-        assert_eq!(text, "‹4 characters hidden› g");
-        let mut other = json!("user-1 is no user-10@example.co, ends in user");
-        secrets.scrub(&mut other);
+        let meet = secrets_of(r#"{"token": ["abcd", "cdef"]}"#);
+        assert_eq!(meet.scrubbed("abcdef g"), "‹4 characters hidden› g");
+        let other = secrets.scrubbed("user-1 is no user-10@example.co, ends in user");
         assert_eq!(other, "‹6 characters hidden› is no ‹6 characters hidden›0@example.co, ends in user");
+    }
+
+    #[test]
+    fn what_a_key_has_twice_and_every_digit_of_a_number_is_hidden() {
+        let secrets = secrets_of(
+            r#"{"token": "first-one", "token": null, "pass": 123456789012345678901234567890, "card": 4111.10}"#,
+        );
+        for text in
+            ["first-one", "123456789012345678901234567890", "1.2345678901234568e+29", "4111.10", "4111.1"]
+        {
+            let length = text.len();
+            assert_eq!(secrets.scrubbed(&format!("<{text}>")), format!("<‹{length} characters hidden›>"));
+        }
+        // As before: no number is true.
+        assert_eq!(secrets_of(r#"{"token": [true, null]}"#).scrubbed("true null"), "true null");
     }
 }

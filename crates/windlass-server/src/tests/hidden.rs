@@ -147,3 +147,37 @@ async fn large_and_deep_values_are_cut() {
     let shown = site.get(&format!("/jobs/{id}")).await.is(200);
     assert_eq!((&shown["cut"], shown["args"]["text"].as_str().unwrap().len()), (&json!(false), 10_000));
 }
+
+/// What `Value` drops of it: the first of two values of a key, and digits.
+#[tokio::test]
+async fn what_is_written_twice_or_with_many_digits_is_hidden_and_else_shown_as_it_is() {
+    const ARGS: &str = r#"{"n":18446744073709551617,"f":1.10,"token":"tok-first","token":null,"pass":123456789012345678901234567890}"#;
+    for site in Site::all().await {
+        let job = NewJob::new("sync", Args::parse(ARGS).unwrap()).with_queue("mail").with_max_attempts(1);
+        let id = site.client.enqueue(job).await.unwrap();
+        let fail = |_: RawJob, _: Context| async {
+            let error = format!("no such user: {ARGS}");
+            Outcome::Retry { after: None, error }
+        };
+        let worker = Worker::builder(&site.client).queue("mail", 1).handle_kind("sync", fail);
+        let worker = worker.start().await.unwrap();
+        worker.until_idle().await.unwrap();
+        worker.shutdown().await;
+        for path in [&format!("/jobs/{id}"), "/jobs?state=discarded", "/events", "/failures"] {
+            let shown = site.get(path).await;
+            assert!(shown.status == 200 && shown.text.contains("no such user"), "{path}: {}", shown.text);
+            for secret in ["tok-first", "1234567890123"] {
+                assert!(!shown.text.contains(secret), "{path}: {}", shown.text);
+            }
+            let args = r#""args":{"n":18446744073709551617,"f":1.10,"token":"‹9 characters hidden›","#;
+            assert!(!path.contains("jobs") || shown.text.contains(args), "{path}: {}", shown.text);
+        }
+        let page = site.ask(
+            Role::Viewer,
+            "GET",
+            "/jobs?args=%7B%22token%22%3A%22a%22,%22token%22%3Anull%7D",
+            Value::Null,
+        );
+        page.await.refused(403, "permission_denied");
+    }
+}

@@ -195,3 +195,29 @@ async fn queues_are_paused_and_limited() {
         site.ask(Operator, "POST", "/queues/none/pause", Value::Null).await.refused(404, "not_found");
     }
 }
+
+/// Six of such pages, each read at once, took more than a gigabyte.
+#[tokio::test]
+async fn a_page_of_large_jobs_ends_early_and_goes_on() {
+    let site = Site::in_memory();
+    let large = "x".repeat(1_000_000);
+    for n in 0..60 {
+        site.enqueue("large", json!({ "n": n, "text": large })).await;
+    }
+    let (mut path, mut pages, mut met) = ("/jobs?limit=60".to_owned(), Vec::new(), HashSet::new());
+    loop {
+        let page = site.get(&path).await.is(200);
+        let items = page["items"].as_array().unwrap();
+        met.extend(items.iter().map(|job| job["id"].as_str().unwrap().to_owned()));
+        pages.push((items.len(), page["complete"].as_bool().unwrap()));
+        let Some(next) = page["next"].as_str() else { break };
+        path = format!("/jobs?limit=60&after={next}");
+    }
+    assert_eq!(met.len(), 60);
+    assert_eq!(pages, [(34, false), (26, true)]);
+    // As many as are asked for where they are small.
+    let small: Vec<_> = (0..200).map(|n| json!({"kind": "small", "args": n, "queue": "small"})).collect();
+    site.ask(Operator, "POST", "/jobs", json!({ "jobs": small })).await.is(201);
+    let page = site.get("/jobs?queue=small&limit=200").await.is(200);
+    assert_eq!((page["items"].as_array().unwrap().len(), &page["complete"]), (200, &json!(true)));
+}
