@@ -44,3 +44,25 @@ pub(crate) fn next_due(conn: &Connection, now: Micros) -> Outcome<Option<Duratio
     let next = next(NEXT)?.into_iter().chain(next(key_rates::NEXT_OF_ALL)?).min();
     Ok(next.map(|at| Duration::from_micros(at.saturating_sub(now).max(0).unsigned_abs())))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{SqliteOptions, SqliteStore};
+    use std::sync::mpsc;
+    use windlass_core::JobStore;
+
+    /// Somebody searches millions of jobs meanwhile.
+    #[tokio::test]
+    async fn what_is_due_is_found_while_a_long_question_is_answered() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("jobs.db");
+        let store = SqliteStore::open(file.to_str().unwrap(), SqliteOptions::default()).unwrap();
+        let (answer, answered) = mpsc::channel();
+        let long = store.read(move |_| Ok(answered.recv().unwrap()));
+        let look = async {
+            let due = store.promote(1).await;
+            answer.send(due.map(|promoted| promoted.count)).unwrap();
+        };
+        assert_eq!(tokio::join!(long, look).0.unwrap().unwrap(), 0);
+    }
+}

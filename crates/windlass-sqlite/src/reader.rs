@@ -1,4 +1,5 @@
-//! The reader: one thread with a connection that only reads, so that inspection never holds up writers.
+//! Readers: threads with a connection that only reads, so that inspection never holds up writers; nor, since there are two, who looks whether
+//! something is due.
 
 use crate::error::{Fault, Outcome};
 use rusqlite::Connection;

@@ -40,7 +40,7 @@ impl ScheduleStore for SqliteStore {
 
     async fn due_schedules(&self, limit: u32) -> Result<DueSchedules> {
         let clock = self.options.clock.clone();
-        self.read(move |conn| schedules::due(conn, clock.now(), limit)).await
+        self.look(move |conn| schedules::due(conn, clock.now(), limit)).await
     }
 
     async fn advance_schedules(&self, steps: &[ScheduleStep]) -> Result<Vec<Option<Vec<JobId>>>> {

@@ -11,7 +11,7 @@ use crate::{
     history, key_limits, leader, limits, list,
     maintain::{self, Chunk},
     once, options, promote,
-    reader::question,
+    reader::{Question, question},
     record, report, retention, settings, settle, stats,
     threads::{self, Threads},
     tx::Tx,
@@ -26,7 +26,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tokio::{sync::oneshot, time::sleep};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::sleep,
+};
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, EventPage, EventRequest, Heartbeat, History,
@@ -144,12 +147,28 @@ impl SqliteStore {
         answer.await.map_err(|_| stopped(ErrorKind::Ambiguous))?
     }
 
+    /// Asks what may take long: a page for which all jobs are looked at, counts, a minute's history.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&rusqlite::Connection) -> Outcome<T> + Send + 'static,
     ) -> Result<T> {
-        let (reader, file) =
-            self.with_threads(|threads| (threads.reader.clone(), Arc::clone(&threads.file))).await?;
+        self.ask(|threads| threads.reader.clone(), ask).await
+    }
+
+    /// Asks what an index knows, for which a worker or somebody who waits for a job should not wait.
+    pub(crate) async fn look<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&rusqlite::Connection) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        self.ask(|threads| threads.quick_reader.clone(), ask).await
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        whom: impl Fn(&Threads) -> mpsc::Sender<Question>,
+        ask: impl FnOnce(&rusqlite::Connection) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        let (reader, file) = self.with_threads(|threads| (whom(threads), Arc::clone(&threads.file))).await?;
         let (question, answer) = question(move |conn| {
             file.check()?;
             ask(conn)
@@ -274,7 +293,7 @@ impl JobStore for SqliteStore {
 
     async fn checkpoints(&self, ids: &[JobId]) -> Result<Vec<Option<Args>>> {
         let ids = ids.to_vec();
-        self.read(move |conn| report::checkpoints(conn, &ids)).await
+        self.look(move |conn| report::checkpoints(conn, &ids)).await
     }
 
     async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()> {
@@ -297,7 +316,7 @@ impl JobStore for SqliteStore {
     async fn promote(&self, limit: u32) -> Result<Promoted> {
         // Writers wait for one another: who finds nothing due only reads.
         let clock = self.options.clock.clone();
-        let next_due = self.read(move |conn| promote::next_due(conn, clock.now())).await?;
+        let next_due = self.look(move |conn| promote::next_due(conn, clock.now())).await?;
         let mut total = Promoted { count: 0, next_due };
         while total.next_due == Some(Duration::ZERO) {
             let ask = (u64::from(limit) - total.count).min(promote::PROMOTE_MAX.into()) as u32;
@@ -327,7 +346,7 @@ impl JobStore for SqliteStore {
     }
 
     async fn settings(&self) -> Result<Settings> {
-        self.read(settings::read).await
+        self.look(settings::read).await
     }
 
     async fn configure(&self, settings: &Settings) -> Result<()> {
@@ -414,7 +433,7 @@ impl JobStore for SqliteStore {
     }
 
     async fn job(&self, id: JobId) -> Result<Option<JobRecord>> {
-        self.read(move |conn| record::job(conn, id)).await
+        self.look(move |conn| record::job(conn, id)).await
     }
 
     async fn jobs(&self, filter: &JobFilter) -> Result<JobPage> {
@@ -446,7 +465,7 @@ impl JobStore for SqliteStore {
 
     async fn ended(&self, ids: &[JobId]) -> Result<Ended> {
         let ids = ids.to_vec();
-        self.read(move |conn| record::ended(conn, &ids)).await
+        self.look(move |conn| record::ended(conn, &ids)).await
     }
 
     async fn events(&self, request: &EventRequest) -> Result<EventPage> {

@@ -1,4 +1,4 @@
-//! The two threads of an open store, started together and again after a close.
+//! The threads of an open store, started together and again after a close.
 
 use crate::{
     SqliteOptions, Synchronous, claim_reply::UndeliveredClaims, command::BoxCommand, connect, error::Outcome,
@@ -19,14 +19,16 @@ const INBOX: usize = 1_024;
 /// The pause between two attempts to open a file that other processes are opening, too.
 const OPEN_RETRY: Duration = Duration::from_millis(2);
 
-/// An open store's threads.
+/// An open store's threads: the writer, and two that read.
 pub(crate) struct Threads {
     pub(crate) writer: mpsc::Sender<BoxCommand>,
     pub(crate) reader: mpsc::Sender<Question>,
+    /// Answers what is found at once, beside a reader that looks through millions of jobs for somebody.
+    pub(crate) quick_reader: mpsc::Sender<Question>,
     pub(crate) file: Arc<OpenedFiles>,
     /// Answered when the thread has closed its connection.
     writer_ended: oneshot::Receiver<()>,
-    reader_ended: oneshot::Receiver<()>,
+    readers_ended: [oneshot::Receiver<()>; 2],
 }
 
 /// What the first opening found out.
@@ -49,7 +51,8 @@ pub(crate) fn start(
     let migration = prepare(&conn, options).map_err(|fault| fault.about(path))?;
     // Only now does the file certainly exist.
     let path = path.canonicalize().map_err(|cause| identity::denied(path, cause))?;
-    let reading = connect::reader(&path, options).map_err(|fault| fault.about(&path))?;
+    let reading = || connect::reader(&path, options).map_err(|fault| fault.about(&path));
+    let (reading, reading_quickly) = (reading()?, reading()?);
     let (signal, file) = (Signal::of(&path), Arc::new(OpenedFiles::at(&path)));
     let writer = Writer {
         conn,
@@ -65,12 +68,23 @@ pub(crate) fn start(
     };
     let (to_writer, writer_inbox) = mpsc::channel(INBOX);
     let (to_reader, reader_inbox) = mpsc::channel(INBOX);
+    let (to_quick_reader, quick_inbox) = mpsc::channel(INBOX);
     let writer_ended =
         spawn("windlass-sqlite-write", (ours.clone(), using.clone()), move || writer.serve(writer_inbox))?;
     let reader_ended = spawn("windlass-sqlite-read", (ours.clone(), using.clone()), move || {
         reader::serve(&reading, reader_inbox);
     })?;
-    let threads = Threads { writer: to_writer, reader: to_reader, file, writer_ended, reader_ended };
+    let quick_ended = spawn("windlass-sqlite-look", (ours.clone(), using.clone()), move || {
+        reader::serve(&reading_quickly, quick_inbox);
+    })?;
+    let threads = Threads {
+        writer: to_writer,
+        reader: to_reader,
+        quick_reader: to_quick_reader,
+        file,
+        writer_ended,
+        readers_ended: [reader_ended, quick_ended],
+    };
     Ok(Opened { threads, migration, signal, path })
 }
 
@@ -116,15 +130,17 @@ fn spawn(
 impl Threads {
     /// Whether a thread ended by a defect; the store then opens anew.
     pub(crate) fn broken(&self) -> bool {
-        self.writer.is_closed() || self.reader.is_closed()
+        self.writer.is_closed() || self.reader.is_closed() || self.quick_reader.is_closed()
     }
 
     /// Lets the threads finish what was asked, and waits until their connections are closed. One after the
     /// other: of two that close at once each sees the other's lock, and neither folds the log into the file.
     pub(crate) async fn close(self) {
         // An error means that the thread is gone, too.
-        drop(self.reader);
-        let _ = self.reader_ended.await;
+        drop((self.reader, self.quick_reader));
+        for ended in self.readers_ended {
+            let _ = ended.await;
+        }
         drop(self.writer);
         let _ = self.writer_ended.await;
     }
