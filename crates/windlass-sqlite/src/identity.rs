@@ -102,6 +102,11 @@ fn check(path: &Path) -> Result<()> {
             return Err(Error::new(ErrorKind::InvalidOption, message));
         }
     }
+    // To read a pipe would wait for whoever writes to it.
+    if fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
+        let message = format!("{shown} is a pipe, a socket or a device; name a file");
+        return Err(Error::new(ErrorKind::InvalidOption, message));
+    }
     let header = match read_header(path) {
         Ok(header) => header,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -157,6 +157,21 @@ async fn a_full_store_fails_only_the_call_that_needs_the_room() {
     assert_eq!(store.queues().await.unwrap()[0].available, 10);
 }
 
+/// It was read, which waits for ever where nobody writes.
+#[cfg(unix)]
+#[test]
+fn a_pipe_or_a_device_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [pipe.as_path(), Path::new("/dev/null")] {
+        let error = refused(path);
+        assert_eq!(error.kind(), ErrorKind::InvalidOption);
+        let says = format!("{} is a pipe, a socket or a device; name a file", path.display());
+        assert!(error.to_string().starts_with(&says), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn a_file_that_was_cut_is_named() {
     let f = Fixture::new();
