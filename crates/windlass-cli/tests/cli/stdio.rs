@@ -486,3 +486,29 @@ for line in lines():
     let words = ["kind \"b\" has a timeout or a retry policy, and no handler", "[invalid_option]"];
     home.run(&["work", "--stdio", &unknown]).refused(2, &words);
 }
+
+/// It starts something that would go on for ever, and dies with a job, or ends at the end of its stdin.
+#[test]
+fn what_a_process_started_ends_with_it_however_it_ends() {
+    let home = Home::new();
+    for kind in ["die", "ok"] {
+        home.enqueue(&[kind]);
+    }
+    home.stdio(
+        r#"
+import subprocess
+started = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+print(started.pid, file=open("started", "a"))
+say("ready", protocol=1)
+for job in jobs():
+    if job["kind"] == "die": os._exit(3)
+    say("complete", job)
+"#,
+        &[],
+    );
+    let started = fs::read_to_string(home.path().join("started")).unwrap();
+    assert_eq!(started.lines().count(), 2);
+    for pid in started.lines() {
+        crate::program::eventually("what it started is gone", || !crate::work::alive(pid));
+    }
+}

@@ -116,7 +116,7 @@ fn timed_out(program: &str) -> (String, String) {
     panic!("the child never began: {program}");
 }
 
-fn alive(pid: &str) -> bool {
+pub(crate) fn alive(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     !stat.is_empty() && !stat.contains(") Z ")
 }

@@ -1,9 +1,13 @@
 //! A program that runs in a process group of its own, so that what it started ends with it.
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_process_group, waitpgid};
-use std::time::Duration;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, test_kill_process_group, waitid,
+    waitpgid,
+};
+use std::{fs, time::Duration};
 use tokio::{
     process::Child,
+    signal::unix::{SignalKind, signal},
     time::{sleep, timeout},
 };
 
@@ -33,6 +37,21 @@ impl Running {
     /// somebody else's by now; it is nobody's while others of the group are left.
     fn group(&self) -> Option<Pid> {
         self.stopping.or_else(|| Pid::from_raw(i32::try_from(self.child.id()?).ok()?))
+    }
+
+    /// Waits until the program itself has ended, whatever it started goes on. Nobody was told of its end yet, so that the number of its
+    /// group is nobody else's: [`Self::stop`] ends the others.
+    pub(super) async fn ended_itself(&mut self) {
+        let (mut children, leader) = (signal(SignalKind::child()), self.group());
+        let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        while let Some(leader) = leader
+            && let Ok(None) = waitid(WaitId::Pid(leader), how)
+        {
+            match &mut children {
+                Ok(children) => drop(children.recv().await),
+                Err(_) => sleep(LOOK).await,
+            }
+        }
     }
 
     /// Asks the program and all that it started to stop, and waits; kills them when they take too long.
@@ -67,7 +86,18 @@ impl Running {
 /// ended, and they stay until it waits for them.
 fn is_there(group: Pid) -> bool {
     while let Ok(Some(_)) = waitpgid(group, WaitOptions::NOHANG) {}
-    test_kill_process_group(group).is_ok()
+    test_kill_process_group(group).is_ok() && one_runs(group)
+}
+
+/// Whether one of a group has not ended yet. The others may stay for long: until process 1 looks after them. Only Linux tells.
+fn one_runs(group: Pid) -> bool {
+    let (true, Ok(all)) = (cfg!(target_os = "linux"), fs::read_dir("/proc")) else { return true };
+    let group = group.as_raw_nonzero().to_string();
+    all.flatten().filter_map(|process| fs::read_to_string(process.path().join("stat")).ok()).any(|stat| {
+        // The name, which comes first, may have spaces and brackets; behind it the state, the parent and the group.
+        let mut fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields).split(' ');
+        !matches!(fields.next(), Some("Z" | "X")) && fields.nth(1) == Some(&group)
+    })
 }
 
 impl Drop for Running {

@@ -154,14 +154,17 @@ pub(super) struct Ended {
 }
 
 impl Running {
-    /// Waits for the end of a process that closed its stdout; it is killed when it does not end by itself.
+    /// Waits for the end of a process that closed its stdout; it is killed when it does not end by itself. What it started and left behind
+    /// ends, too: nobody else would end it.
     pub(super) async fn ended(&mut self) -> Ended {
-        let how = match timeout(END_WAIT, self.child.wait()).await {
-            Ok(Ok(status)) => return Ended { cleanly: status.success(), how: how(status) },
-            Ok(Err(error)) => format!("cannot be waited for: {error}"),
-            Err(_) => "closed its stdout and went on".to_owned(),
-        };
-        Ended { cleanly: false, how }
+        if timeout(END_WAIT, self.ended_itself()).await.is_err() {
+            return Ended { cleanly: false, how: "closed its stdout and went on".to_owned() };
+        }
+        self.stop().await;
+        match self.child.wait().await {
+            Ok(status) => Ended { cleanly: status.success(), how: how(status) },
+            Err(error) => Ended { cleanly: false, how: format!("cannot be waited for: {error}") },
+        }
     }
 }
 

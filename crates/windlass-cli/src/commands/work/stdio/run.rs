@@ -272,11 +272,10 @@ impl Work<'_> {
                 drop(input); // the end of its stdin asks it to end
                 let ends = async {
                     while writer.join_next().await.is_some() {}
-                    let _ = running.child.wait().await;
+                    running.ended_itself().await;
                 };
-                if timeout(CLOSE_WAIT, ends).await.is_err() {
-                    running.stop().await;
-                }
+                let _ = timeout(CLOSE_WAIT, ends).await;
+                running.stop().await; // and what it started
             }
         }
         End { why, worked }
