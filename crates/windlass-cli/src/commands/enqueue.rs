@@ -1,4 +1,5 @@
 mod input;
+mod interrupt;
 mod line;
 mod many;
 mod options;

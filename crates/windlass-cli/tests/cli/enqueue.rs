@@ -1,6 +1,7 @@
-use crate::program::{Answer, Home};
+use crate::program::{Answer, Home, eventually, signal};
 use std::{
     fs::{self, OpenOptions},
+    io::Write,
     process::Stdio,
 };
 
@@ -338,4 +339,26 @@ fn what_is_stored_and_cannot_be_printed_is_said_to_be_stored() {
         Answer::from(output).refused(1, &[words, "cannot be printed", "[io]"]);
     }
     assert_eq!(home.json(&["queues"])[0]["available"], 3);
+}
+
+/// The input goes on for ever. It was killed by the signal, and nobody knew what to enqueue again.
+#[test]
+fn many_that_is_interrupted_says_what_is_stored() {
+    let home = Home::new();
+    for (key, go_on) in [(None, "go on with the next line"), (Some("import"), "the same call goes on")] {
+        let before = home.json(&["queues"])[0]["available"].as_u64().unwrap_or_default();
+        let mut command = home.command(&["enqueue", "--many"]);
+        command.args(key.map(|key| ["--idempotency-key", key]).iter().flatten());
+        let mut child = home.spawn(command.stdin(Stdio::piped()));
+        child.stdin.as_mut().unwrap().write_all("{\"kind\":\"a\"}\n".repeat(5_001).as_bytes()).unwrap();
+        eventually("a batch is stored", || home.json(&["queues"])[0]["available"] == before + 5_000);
+        // Its end may not be told yet: then it ends before the next batch, which needs more lines.
+        signal(&child, "INT");
+        let input = child.stdin.take(); // stays open
+        let told =
+            ["[interrupted]", "5000 jobs were enqueued, all up to line 5000, and none behind it", go_on];
+        Answer::from(child.wait_with_output().unwrap()).refused(1, &told);
+        drop(input);
+        assert_eq!(home.json(&["queues"])[0]["available"], before + 5_000);
+    }
 }

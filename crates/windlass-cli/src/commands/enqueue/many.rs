@@ -1,4 +1,4 @@
-use super::{done, input, line::parse};
+use super::{done, input, interrupt::Interrupt, line::parse};
 use crate::{
     failure::{Failure, Outcome},
     globals::Globals,
@@ -31,6 +31,8 @@ struct Progress {
     replaced: u64,
     first: Option<JobId>,
     last: Option<JobId>,
+    /// Who may want it to end before.
+    interrupt: Interrupt,
 }
 
 /// Enqueues one job per line, in batches; each at most once when there is a key.
@@ -40,7 +42,8 @@ pub(super) async fn run(globals: &Globals, path: &str, key: Option<String>) -> O
     }
     let mut lines = input::open(path)?;
     let client = traced(globals.with_keys(open::create(globals.url()).await?)?);
-    let mut progress = Progress::default();
+    let interrupt = Interrupt::listen(key.is_some(), globals.json)?;
+    let mut progress = Progress { interrupt, ..Progress::default() };
     let target = Target { client: &client, key: key.as_deref() };
     let (bar, read) = (RefCell::new(Bar::new("enqueued", 0, globals.json)), Cell::new(0));
     let store = async |batch: Vec<NewJob>, first_line: u64| {
@@ -53,7 +56,7 @@ pub(super) async fn run(globals: &Globals, path: &str, key: Option<String>) -> O
     drop(bar);
     copied?;
     client.close().await;
-    let Progress { enqueued, repeated, kept, replaced, first, last } = progress;
+    let Progress { enqueued, repeated, kept, replaced, first, last, interrupt: _ } = progress;
     let mut answer = json!({ "enqueued": enqueued, "first_id": first, "last_id": last });
     let mut text = format!("enqueued {enqueued} jobs");
     if kept + replaced > 0 {
@@ -168,6 +171,11 @@ async fn copy(
         if ended || batch.jobs.len() == BATCH || bytes >= BATCH_BYTES {
             batch.last_line = number - u64::from(ended);
             send(store, batch, progress).await?;
+            let wanted = progress.interrupt.stored(progress.enqueued + progress.repeated);
+            // At the end of the input there is nothing more to end.
+            if !ended {
+                wanted?;
+            }
             (batch, bytes) = (Batch { first_line: number + 1, ..Batch::default() }, 0);
         }
         if ended {
@@ -201,6 +209,7 @@ async fn send(store: &impl Store, batch: Batch, progress: &mut Progress) -> Outc
     if jobs.is_empty() {
         return Ok(());
     }
+    progress.interrupt.begin(first_line, last_line);
     let lines_of_batch = format!("lines {first_line} to {last_line}");
     let Stored { ids, repeated, kept, replaced } =
         store(jobs, first_line).await.map_err(|error| match line_of(&error, &lines) {

@@ -10,12 +10,20 @@ use crate::{
 };
 use std::{
     fmt::Write,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
+use tokio::time::timeout;
 use windlass::{Client, JobEdit, JobFilter, JobId, Touched};
 
 /// The most ids that one call names.
 const MAX_IDS: usize = 10_000;
+
+/// How long a note of what was done may take, where somebody did not want to wait for the store.
+const NOTE_WAIT: Duration = Duration::from_secs(2);
 
 /// Which jobs: by their ids, or all that a filter selects.
 #[derive(clap::Args)]
@@ -98,7 +106,8 @@ impl<A: ByArgs> Select<A> {
         let filter = JobFilter { args: self.has_args.wanted(), ..self.filter.into() };
         let mut entry = globals.entry(verb.action(), "jobs");
         entry.filter = filter.noted();
-        let mut reached = Touched::default();
+        let reached = Mutex::new(Touched::default());
+        let so_far = || *reached.lock().unwrap_or_else(PoisonError::into_inner);
         let mut selection = client.select(filter).dry_run(self.dry_run);
         if self.all {
             selection = selection.everything();
@@ -111,7 +120,7 @@ impl<A: ByArgs> Select<A> {
         }
         let (mut stop, mut end, stopped) = (Signals::listen()?, Signals::listen()?, AtomicBool::new(false));
         let selection = selection.progress(|touched| {
-            reached = *touched;
+            *reached.lock().unwrap_or_else(PoisonError::into_inner) = *touched;
             progress.reach(touched.selected);
         });
         // What was done until then is told and noted.
@@ -130,14 +139,29 @@ impl<A: ByArgs> Select<A> {
         let touched = tokio::select! {
             touched = touched => touched,
             // Somebody does not want to wait for the call that is under way.
-            () = async { end.next().await; end.next().await } => return Err(interrupted()),
+            () = async { end.next().await; end.next().await } => {
+                if self.dry_run {
+                    return Err(interrupted());
+                }
+                let Touched { done, asked, .. } = so_far();
+                entry.count = Some(done + asked);
+                // The store may be what one does not want to wait for.
+                let noted = globals.noted(client, entry.with_outcome("interrupted"), Ok(()), |()| None);
+                let _ = timeout(NOTE_WAIT, noted).await;
+                let message = format!(
+                    "ended while the store was at it: {} were {label} before; whether those of that call were is not known",
+                    jobs(done + asked)
+                );
+                return Err(Failure::failed("interrupted", message).with("done", done + asked));
+            }
         };
         drop(progress);
         let touched = if self.dry_run {
             touched?
         } else {
             // What was done before an error is done.
-            entry.count = Some(reached.done + reached.asked);
+            let Touched { done, asked, .. } = so_far();
+            entry.count = Some(done + asked);
             globals.noted(client, entry, touched, |touched| Some(touched.done + touched.asked)).await?
         };
         globals.print(&touched, || text(&touched, label))?;
@@ -151,8 +175,11 @@ impl<A: ByArgs> Select<A> {
     }
 }
 
+fn jobs(n: u64) -> String {
+    if n == 1 { "1 job".to_owned() } else { format!("{n} jobs") }
+}
+
 fn text(touched: &Touched, label: &str) -> String {
-    let jobs = |n: u64| if n == 1 { "1 job".to_owned() } else { format!("{n} jobs") };
     if touched.dry_run {
         return format!("{} would be {label}; nothing was changed\n", jobs(touched.selected));
     }
