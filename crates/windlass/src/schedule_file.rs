@@ -63,8 +63,7 @@ impl ScheduleFile {
                 text.len()
             )));
         }
-        let file: File =
-            toml::from_str(text).map_err(|cause| refuse(cause.to_string().trim_end().to_owned()))?;
+        let file: File = toml::from_str(text).map_err(|cause| refuse(on_one_line(text, &cause)))?;
         let read = |entry: toml::Spanned<Entry>| {
             let span = entry.span();
             // Only where something is wrong: each counts from the beginning of the file.
@@ -191,6 +190,17 @@ fn duration(field: &str, text: &str) -> Result<Duration> {
     parsed.and_then(|parsed| Duration::try_from(parsed).ok()).ok_or_else(|| {
         refuse(format!("{field} must be a length of time such as \"90s\" or \"1h 30m\", got {text:?}"))
     })
+}
+
+/// What is wrong, and where: an error of a command is one line.
+fn on_one_line(text: &str, cause: &toml::de::Error) -> String {
+    // Not all that serde says is one.
+    let said = cause.message().trim_end().replace('\n', "; ");
+    let Some(at) = cause.span() else { return said };
+    let start = text.get(..at.start).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
+    let line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+    let line: String = line.chars().take(100).collect();
+    format!("line {}, `{line}`: {said}", line_of(text, &at))
 }
 
 fn time(field: &str, value: &toml::Value) -> Result<Timestamp> {
@@ -322,7 +332,7 @@ mod tests {
             (entry("priority = 70000"), "70000"),
             ("schedule = 1".to_owned(), "invalid type"),
             ("[[schedule]]\nname = \"a\"".to_owned(), "missing field"),
-            ("[[".to_owned(), "TOML parse error at line 1"),
+            ("[[".to_owned(), "line 1, `[[`: "),
         ] {
             let error = ScheduleFile::parse(&text).unwrap_err();
             assert!(error.is_invalid_input() && error.to_string().contains(says), "{text}: {error}");

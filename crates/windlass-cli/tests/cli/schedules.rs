@@ -177,3 +177,14 @@ fn a_file_is_applied_as_a_whole() {
     home.run(&command).refused(2, &["--prune needs to know whose"]);
     home.run(&["schedules", "apply", "none.toml"]).refused(2, &["none.toml: cannot be read"]);
 }
+
+/// It had line feeds, which were shown as `\n`.
+#[test]
+fn what_is_no_toml_is_said_on_one_line() {
+    let home = Home::new();
+    let file = home.path().join("bad.toml");
+    std::fs::write(file, "source = \"app\"\n[[schedule]]\ncron = 5 5\n").unwrap();
+    let words = ["error: bad.toml: line 3, `cron = 5 5`: ", "[invalid_option]\n"];
+    let answer = home.run(&["schedules", "apply", "bad.toml"]).refused(2, &words);
+    assert!(!answer.stderr.contains("\\n"), "{}", answer.stderr);
+}
