@@ -159,3 +159,18 @@ async fn a_deadlock_of_many_is_nobodys_error() {
     lanes.holder.batch_execute("COMMIT").await.unwrap();
     assert_eq!(cancel.await.unwrap().unwrap(), [CancelReply::Cancelled, CancelReply::Cancelled]);
 }
+
+/// Nor does who asks about many keep those that it has while it waits for another.
+#[tokio::test]
+async fn many_jobs_keep_no_lane_while_one_waits_for_another() {
+    let lanes = Lanes::new().await;
+    let store = lanes.fixture.store().await;
+    let waits = lanes.number("SELECT max(id) FROM windlass.jobs WHERE queue = 'q'").await;
+    let ids = [JobId(lanes.job), JobId(waits)];
+    let call = tokio::spawn(async move { store.cancel(&ids).await });
+    lanes.somebody_waits("advisory", Some(lanes.to)).await;
+    let lock = lanes.lock("pg_advisory_xact_lock", lanes.from);
+    lanes.watcher.batch_execute(&lock).await.expect("it is given back");
+    lanes.holder.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(call.await.unwrap().expect("goes on"), [CancelReply::Cancelled; 2]);
+}
