@@ -63,9 +63,12 @@ fn describe(sqlstate: &str, message: &str, lost: ErrorKind) -> (ErrorKind, Strin
         ),
         "22P02" | "22032" | "54001" => (ErrorKind::InvalidArgs, message.to_owned()),
         "57P01" | "57P02" | "57P03" => (lost, format!("PostgreSQL is going down or starting: {message}")),
-        "25006" => {
-            (ErrorKind::Unavailable, format!("{message}: connected to a read-only server (a standby?)"))
-        }
+        "25006" => (
+            ErrorKind::Unavailable,
+            format!(
+                "{message}: connected to a read-only server (a standby?), or default_transaction_read_only is on for this role or database"
+            ),
+        ),
         // Of a pooler that lost its server: what was sent may have arrived.
         code if code.starts_with("08") => (lost, format!("connection to PostgreSQL lost: {message}")),
         code if code.starts_with("53") || is_transient(code) => {
@@ -106,6 +109,25 @@ pub(crate) fn is_lock_failure(error: &Error) -> bool {
     let source = std::error::Error::source(error);
     let code = source.and_then(|source| source.downcast_ref::<tokio_postgres::Error>()?.code());
     code == Some(&SqlState::LOCK_NOT_AVAILABLE) || code == Some(&SqlState::T_R_DEADLOCK_DETECTED)
+}
+
+/// How often a migration or grant is tried that others are in the way of, before the last time.
+pub(crate) const TRIES_BESIDE_OTHERS: u32 = 5;
+
+/// Whether a migration or grant is to be tried again. A step on tables may meet a transaction that has one and comes to another, and a grant one that
+/// grants on the same function: PostgreSQL may end ours rather than that.
+pub(crate) fn is_in_the_way(schema: &str, error: &Error) -> bool {
+    let source =
+        std::error::Error::source(error).and_then(|source| source.downcast_ref::<tokio_postgres::Error>());
+    // Of the second who changes a definition, or rights to it: "tuple concurrently updated", in the server's language.
+    let is_second = source
+        .and_then(tokio_postgres::Error::as_db_error)
+        .is_some_and(|db| db.routine() == Some("simple_heap_update"));
+    let it_is = is_second || is_lock_failure(error);
+    if it_is {
+        tracing::info!(schema, %error, "another transaction was in the way: begins again");
+    }
+    it_is
 }
 
 /// The driver could not convert a value: a defect of ours, not a lost connection.

@@ -5,20 +5,32 @@ use crate::{
     connection::commit,
     database::Database,
     deadline::Patience,
-    error::{Effect, store_error},
+    error::{Effect, TRIES_BESIDE_OTHERS, is_in_the_way, store_error},
     owner::become_owner,
     query::Query,
     sql::render,
 };
 use deadpool_postgres::ClientWrapper;
 use std::pin::pin;
-use tokio_postgres::{Client, types::Type};
+use tokio_postgres::{Client, IsolationLevel, types::Type};
 use windlass_core::{Error, ErrorKind, Result};
 
-/// Migrations and grants follow one another: two that change the rights of one table at once would fail.
-pub(crate) const ONE_AT_A_TIME: &str = "SELECT pg_advisory_xact_lock(hashtext({name} || '.migrate'), 0)";
+/// Migrations and grants follow one another: two that change the rights of one table at once would fail. None of them has a limit that
+/// the role sets: behind a transaction-mode pooler no session says so.
+pub(crate) const ONE_AT_A_TIME: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0;
+    SELECT pg_advisory_xact_lock(hashtext({name} || '.migrate'), 0)";
 
 pub(crate) async fn grant(db: &Database, access: Access, role: &str) -> Result<()> {
+    for _ in 0..TRIES_BESIDE_OTHERS {
+        match grant_once(db, access, role).await {
+            Err(error) if is_in_the_way(&db.schema, &error) => {}
+            done => return done,
+        }
+    }
+    grant_once(db, access, role).await
+}
+
+async fn grant_once(db: &Database, access: Access, role: &str) -> Result<()> {
     let name = quoted(role)?;
     let mut connection = db.client("grant").await?;
     connection.begin_long(Patience::Long).await?;
@@ -32,6 +44,16 @@ pub(crate) async fn grant(db: &Database, access: Access, role: &str) -> Result<(
 
 /// Whether the role had it. What another access that the role has takes as well stays.
 pub(crate) async fn revoke(db: &Database, access: Access, role: &str) -> Result<bool> {
+    for _ in 0..TRIES_BESIDE_OTHERS {
+        match revoke_once(db, access, role).await {
+            Err(error) if is_in_the_way(&db.schema, &error) => {}
+            done => return done,
+        }
+    }
+    revoke_once(db, access, role).await
+}
+
+async fn revoke_once(db: &Database, access: Access, role: &str) -> Result<bool> {
     let name = quoted(role)?;
     let mut connection = db.client("revoke").await?;
     connection.begin_long(Patience::Long).await?;
@@ -67,7 +89,12 @@ async fn begin<'a>(
     role: &str,
 ) -> Result<deadpool_postgres::Transaction<'a>> {
     let fail = |cause| store_error(cause, Effect::Repeatable);
-    let transaction = client.transaction().await.map_err(fail)?;
+    let transaction = client
+        .build_transaction()
+        .isolation_level(IsolationLevel::ReadCommitted)
+        .start()
+        .await
+        .map_err(fail)?;
     run(transaction.client(), &render(ONE_AT_A_TIME, schema)).await?;
     let Some(owner) = become_owner(transaction.client(), schema).await? else {
         let message = format!("there is no schema {schema:?} in this database; run `windlass migrate` first");

@@ -2,7 +2,7 @@ use crate::{
     connection::Connection,
     database::Database,
     deadline::Patience,
-    error::{Effect, is_lock_failure, store_error},
+    error::{Effect, TRIES_BESIDE_OTHERS, is_in_the_way, store_error},
     grant::{ONE_AT_A_TIME, grant_anew},
     owner::become_owner,
     query::Query,
@@ -20,11 +20,29 @@ pub(crate) async fn check(db: &Database) -> Result<()> {
     if installed.version == 0 {
         return Ok(());
     }
+    if is_renamed(db, &connection).await? {
+        let schema = &db.schema;
+        return Err(Error::new(
+            ErrorKind::SchemaMissing,
+            format!(
+                "schema {schema:?} had another name, and its functions still work on that; connect once as its owner with migrate=auto in \
+                 the store URL, which defines them anew"
+            ),
+        ));
+    }
     match ensure_home(db, &mut connection).await {
         // A producer has no right to look; a worker will.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
         other => other,
     }
+}
+
+/// Whether the functions of the schema name another: it was renamed since they were defined. What they do would be done there.
+async fn is_renamed(db: &Database, connection: &Connection) -> Result<bool> {
+    let sql = db.sql(
+        "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_proc p WHERE p.oid = to_regprocedure('{schema}.home_state()') AND strpos(p.prosrc, '{schema}') = 0)",
+    );
+    Ok(connection.query_one(&sql, &[], Effect::Repeatable).await?.get(0))
 }
 
 /// Puts the log in order when the database was moved here from another cluster: until then every write by a
@@ -109,6 +127,7 @@ pub(crate) async fn upgrade(db: &Database) -> Result<()> {
             let sql = db.sql("SELECT obj_description('{schema}.migration'::regclass, 'pg_class')");
             let row = connection.query_one(&sql, &[], Effect::Repeatable).await?;
             row.get::<_, Option<&str>>(0).is_some_and(|note| numbers(note) >= numbers(DEFINITIONS))
+                && !is_renamed(db, &connection).await?
         }
         _ => false,
     };
@@ -152,15 +171,23 @@ async fn installed(db: &Database, connection: &Connection) -> Result<Option<Inst
     }
 }
 
+/// The tables are there and nothing that a migration writes: a dump without data, or one whose data are still to come.
+pub(crate) fn without_rows(schema: &str) -> Error {
+    Error::new(
+        ErrorKind::SchemaMissing,
+        format!(
+            "schema {schema:?} has tables without the rows that a migration writes (pg_dump --schema-only?): restore the data as well, \
+             or remove it (DROP SCHEMA .. CASCADE) and run `windlass migrate`"
+        ),
+    )
+}
+
 /// Brings the schema up to date, in one transaction under an advisory lock: several processes may try at
-/// once, and a failure leaves nothing half done. A step on tables may meet a transaction that has one and comes to another:
-/// where PostgreSQL ended the migration rather than that, it is done again.
+/// once, and a failure leaves nothing half done.
 pub(crate) async fn migrate(db: &Database) -> Result<MigrationReport> {
-    for _ in 0..5 {
+    for _ in 0..TRIES_BESIDE_OTHERS {
         match migrate_once(db).await {
-            Err(error) if is_lock_failure(&error) => {
-                tracing::info!(schema = &*db.schema, %error, "another transaction was in the way: migrates again");
-            }
+            Err(error) if is_in_the_way(&db.schema, &error) => {}
             done => return done,
         }
     }
@@ -179,7 +206,8 @@ async fn migrate_once(db: &Database) -> Result<MigrationReport> {
 
 async fn migrate_on(db: &Database, connection: &mut Connection) -> Result<MigrationReport> {
     let fail = |cause| store_error(cause, Effect::Repeatable);
-    let transaction = connection.object.transaction().await.map_err(fail)?;
+    // Who waited for another migration sees what that did, whatever isolation the role has.
+    let transaction = connection.begin().await?;
     let schema: &str = &db.schema;
     transaction.batch_execute(&render(ONE_AT_A_TIME, schema)).await.map_err(fail)?;
     become_owner(transaction.client(), schema).await?;
@@ -197,7 +225,8 @@ async fn migrate_on(db: &Database, connection: &mut Connection) -> Result<Migrat
         .map_err(fail)?;
     let installed = match known.get::<_, bool>(0) {
         true => {
-            Installed::of(transaction.query_opt(&render(NEWEST, schema), &[]).await.map_err(fail)?.as_ref())
+            let newest = transaction.query_opt(&render(NEWEST, schema), &[]).await.map_err(fail)?;
+            Installed::of(Some(&newest.ok_or_else(|| without_rows(schema))?))
         }
         false => Installed::default(),
     };

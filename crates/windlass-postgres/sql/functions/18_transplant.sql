@@ -13,6 +13,25 @@ END $$;
 -- Not inside the table's own file: it must be the migration's top-level transaction that writes the row.
 INSERT INTO {schema}.home (system) SELECT {schema}.system_identifier() WHERE NOT EXISTS (SELECT 1 FROM {schema}.home);
 
+-- home_anew(): the row that comes takes the place of the one that is there: data of a dump that are restored into a schema that was migrated here already
+-- say by it that the log moved. Without it that row would be refused, and the jobs would stand where no claim of this cluster looks.
+CREATE OR REPLACE FUNCTION {schema}.home_anew() RETURNS trigger
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    DELETE FROM {schema}.home;
+    -- Also in the cluster of the dump: the ring is the one of here, in which segments may have another order.
+    IF FOUND THEN NEW.system := NULL; END IF;
+    RETURN NEW;
+END $$;
+
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM pg_trigger WHERE tgname = 'home_anew' AND tgrelid = '{schema}.home'::regclass) THEN
+        CREATE TRIGGER home_anew BEFORE INSERT ON {schema}.home FOR EACH ROW EXECUTE FUNCTION {schema}.home_anew();
+    END IF;
+END $$;
+
 -- home_state(): 'home'; 'rewritten': somebody wrote the row of table home anew (pg_repack does, and who restores a dump into the cluster that it is of), but positions in the log are true;
 -- 'moved': the log came here from another cluster.
 -- Cost: one row.
@@ -67,6 +86,7 @@ DECLARE
     v_since bigint;
     v_now   bigint;
 BEGIN
+    IF {schema}.home_state() = 'home' THEN RETURN NULL; END IF; -- without the locks
     LOOP
         BEGIN
             PERFORM pg_advisory_xact_lock(hashtext({name} || '.rotate'), 0);

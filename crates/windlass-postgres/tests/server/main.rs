@@ -35,6 +35,7 @@ mod lanes;
 mod limits;
 mod limits_of_time;
 mod migrate;
+mod odd_schemas;
 mod once;
 mod open_claims;
 mod open_transactions;
