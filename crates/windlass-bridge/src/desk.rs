@@ -66,7 +66,16 @@ impl Desk {
         exchange
     }
 
-    /// The same for who needs its jobs no longer than it takes to look at them.
+    /// Takes jobs that are there, for who still has something to hand in. The bell rings for no job that comes later: [`Self::exchange`] does that.
+    pub fn take(&self, room: Room) -> Exchange {
+        let mut jobs = Vec::new();
+        let exchanged = self.borrower.take(room, &mut jobs);
+        let exchange = self.exchanged(jobs, exchanged);
+        self.keep(exchange.jobs.iter().map(|job| (job.ticket.0, job.context.clone())));
+        exchange
+    }
+
+    /// [`Self::exchange`] for who needs its jobs no longer than it takes to look at them.
     pub fn exchange_seen<T>(
         &self,
         done: impl IntoIterator<Item = (u64, Outcome)>,
@@ -86,8 +95,12 @@ impl Desk {
             done.iter().for_each(|done| _ = contexts.remove(&done.ticket.0));
         }
         let mut jobs = Vec::new();
-        let Exchanged { news, more, closed, refused, .. } =
-            self.borrower.exchange(&mut done, room, &mut jobs);
+        let exchanged = self.borrower.exchange(&mut done, room, &mut jobs);
+        self.exchanged(jobs, exchanged)
+    }
+
+    fn exchanged(&self, jobs: Vec<LentJob>, exchanged: Exchanged) -> Exchange {
+        let Exchanged { news, more, closed, refused, .. } = exchanged;
         let told = news.into_iter().map(told).collect::<Vec<_>>();
         if !told.is_empty()
             && let Some(mut contexts) = self.contexts()

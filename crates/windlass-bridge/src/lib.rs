@@ -3,6 +3,7 @@
 //! Plain data in and out; nothing that is lent has a lifetime, and no caller needs an async runtime.
 //!
 //! * a [`Desk`] is where one event loop, thread or child process takes jobs and hands in what became of them;
+//! * a [`CollectingDesk`] is one of a thread that runs one job after the other: it hands short ones in together;
 //! * [`job_line`] and [`Said`] are the two halves of the stdio protocol, as text (docs/protocols/stdio.md);
 //! * [`Engine`] is the tokio runtime of a process that has none, and knows when it was forked;
 //! * [`fork`] is what a process calls around its forks;
@@ -18,6 +19,7 @@ mod call;
 mod calls;
 mod client;
 mod closing;
+mod collecting;
 mod desk;
 mod edit_spec;
 mod engine;
@@ -36,6 +38,7 @@ mod worker_spec;
 pub use call::Call;
 pub use calls::{event_json, schedule_json};
 pub use client::Client;
+pub use collecting::CollectingDesk;
 pub use desk::{Desk, Exchange, Told};
 pub use edit_spec::EditSpec;
 pub use engine::Engine;

@@ -1,4 +1,4 @@
-use crate::{Call, Client, Desk, Engine, Failure, WorkerSpec, worker_spec::Lenders};
+use crate::{Call, Client, CollectingDesk, Desk, Engine, Failure, WorkerSpec, worker_spec::Lenders};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use windlass::{WorkerStats, lend::Bell};
@@ -56,6 +56,11 @@ impl Worker {
     pub fn child_desk(&self, bell: impl Bell) -> Result<Desk, Failure> {
         self.engine.check()?;
         Ok(Desk::new(&self.lenders.children, bell))
+    }
+
+    /// The same desk for a thread that runs one job after the other, and takes and hands in nothing elsewhere.
+    pub fn collecting(&self, desk: Desk) -> CollectingDesk {
+        CollectingDesk::new(desk.without_contexts(), self.engine.clone())
     }
 
     /// Begins a graceful shutdown.

@@ -8,8 +8,8 @@ use std::sync::{
     Arc, Condvar, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicU64, Ordering},
 };
-use windlass::{Outcome, lend::Room};
-use windlass_bridge::{Desk as Bridge, Told, Worker};
+use windlass::Outcome;
+use windlass_bridge::{CollectingDesk as Bridge, Exchange, Told, Worker};
 
 /// Where one thread takes one job after the other.
 #[pyclass(frozen)]
@@ -61,24 +61,37 @@ impl ThreadDesk {
             true => worker.child_desk(ring),
             false => worker.blocking_desk(ring),
         };
-        let bridge = bridge.map_err(|failure| raised(py, &failure))?;
-        let bridge = bridge.without_contexts();
+        let bridge = worker.collecting(bridge.map_err(|failure| raised(py, &failure))?);
         Ok(Self { bridge, bell, kinds: Kinds::default(), at_hand: Mutex::default(), refused })
     }
 
-    /// Hands in, takes a job where there is one, and notes what is told of the one at hand. Whether the worker ended.
-    fn exchange(&self, py: Python<'_>, done: Option<(u64, Outcome)>, room: usize) -> (Option<Job>, bool) {
+    /// Hands in, takes a job where there is one. Whether the worker ended.
+    fn turn(&self, py: Python<'_>, done: Option<(u64, Outcome)>) -> (Option<Job>, bool) {
         // Its own thread and the one that watches it may come at once.
         let mut at_hand = locked(&self.at_hand);
-        let exchange = self.bridge.exchange(done, Room::jobs(room));
-        self.refused.fetch_add(exchange.refused.into(), Ordering::Relaxed);
-        exchange.told.into_iter().for_each(|told| at_hand.note(told));
+        let exchange = self.bridge.next(done);
+        self.note(&mut at_hand, &exchange);
         let job = exchange.jobs.into_iter().next();
         if let Some(job) = &job {
             *at_hand = AtHand { ticket: job.ticket.0, ..AtHand::default() };
         }
         drop(at_hand);
         (job.map(|job| Job::new(py, job, &self.kinds)), exchange.closed)
+    }
+
+    /// What is known of the job at hand.
+    fn look(&self) -> MutexGuard<'_, AtHand> {
+        let mut at_hand = locked(&self.at_hand);
+        self.note(&mut at_hand, &self.bridge.look());
+        at_hand
+    }
+
+    /// Notes what is told of the job at hand.
+    fn note(&self, at_hand: &mut AtHand, exchange: &Exchange) {
+        if exchange.refused > 0 {
+            self.refused.fetch_add(exchange.refused.into(), Ordering::Relaxed);
+        }
+        exchange.told.iter().for_each(|told| at_hand.note(*told));
     }
 }
 
@@ -107,7 +120,7 @@ impl AtHand {
 
 #[pymethods]
 impl ThreadDesk {
-    /// Hands in the job at hand, completed or as a tuple with its outcome, and waits for the next. None: the worker ended.
+    /// Hands in the job at hand, by now or soon, completed or as a tuple with its outcome, and waits for the next. None: the worker ended.
     #[pyo3(signature = (completed=None, other=None))]
     fn next(
         &self,
@@ -121,7 +134,7 @@ impl ThreadDesk {
             (None, None) => None,
         };
         loop {
-            match self.exchange(py, done.take(), 1) {
+            match self.turn(py, done.take()) {
                 (Some(job), _) => return Ok(Some(job)),
                 (None, true) => return Ok(None),
                 (None, false) => py.detach(|| self.bell.wait()),
@@ -130,14 +143,12 @@ impl ThreadDesk {
     }
 
     /// Why the job at hand should stop; None: it need not.
-    fn reason(&self, py: Python<'_>) -> Option<&'static str> {
-        self.exchange(py, None, 0);
-        locked(&self.at_hand).reason
+    fn reason(&self) -> Option<&'static str> {
+        self.look().reason
     }
 
     /// Whether the job at hand was taken away: what is handed in for it counts no more.
-    fn is_dropped(&self, py: Python<'_>) -> bool {
-        self.exchange(py, None, 0);
-        locked(&self.at_hand).is_dropped
+    fn is_dropped(&self) -> bool {
+        self.look().is_dropped
     }
 }

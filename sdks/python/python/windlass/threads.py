@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _native
-from ._forks import end_in_fork
-from ._orm import fresh_connections
+from ._forks import end_in_fork, forks
+from ._orm import close_old, fresh_connections
 from ._telling import logger
 from .connection import Connection
 from .context import Context, _current
@@ -126,13 +126,15 @@ class InThread(Runner):
         self._handlers = handlers
         self._any = any
         self._connection = connection
-        self._process = os.getpid()
+        self._process, self._forks = os.getpid(), forks()
 
     def run(self, desk: _native.ThreadDesk, job: _native.Job) -> Ended | None:
+        # Once for each job, 2 us of the interpreter at best: what only some jobs need is not made here.
         try:
             # A context of its own, so that nothing that a handler sets is there for the next.
             value = contextvars.Context().run(self._call, desk, job)
-            end_in_fork(self._process)
+            if forks() != self._forks:
+                end_in_fork(self._process)
             return None if value is None else returned(value, job.kind)
         except BaseException as error:  # also SystemExit: it ends the job, not the worker
             end_in_fork(self._process, error)
@@ -141,7 +143,10 @@ class InThread(Runner):
     def _call(self, desk: _native.ThreadDesk, job: _native.Job) -> Any:
         context = Context(job, self._connection, lambda _: desk.reason())
         _current.set(context)
-        with fresh_connections():
-            handler = self._handlers.get(job.kind) or self._any
-            assert handler is not None  # no other jobs come of a kind that has no handler
+        handler = self._handlers.get(job.kind) or self._any
+        assert handler is not None  # no other jobs come of a kind that has no handler
+        close_old()
+        try:
             return handler.call(job, context)
+        finally:
+            close_old()
