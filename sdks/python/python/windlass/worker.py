@@ -476,9 +476,9 @@ class Worker:
 
 
 def _task_maker(loop: asyncio.AbstractEventLoop) -> Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]:
-    """What ``loop.create_task`` comes to, at half the cost where it is asyncio's own."""
+    """What ``loop.create_task`` comes to, at half the cost where it is asyncio's own. One name for all: a number for each costs 0.2 us."""
     if type(loop).create_task is asyncio.BaseEventLoop.create_task and loop.get_task_factory() is None:
-        return functools.partial(asyncio.Task, loop=loop)
+        return functools.partial(asyncio.Task, loop=loop, name="windlass-job")
     return loop.create_task
 
 
