@@ -49,11 +49,14 @@ impl<T> Control<T> {
         let mut replies = Vec::with_capacity(ids.len());
         for some in ids.chunks(TOGETHER) {
             connection.extend(Patience::Call);
-            let together = self.some_on(db, &connection, some, more).await;
-            match together {
+            if let [id] = some {
+                replies.push(self.one_on(db, &connection, *id, more).await?);
+                continue;
+            }
+            match self.some_on(db, &connection, some, more).await {
                 Ok(some) => replies.extend(some),
                 // Two calls may wait for one another's lanes; each job by itself waits for one only.
-                Err(error) if some.len() > 1 && (is_lock_failure(&error) || !error.is_connection_loss()) => {
+                Err(error) if is_lock_failure(&error) || !error.is_connection_loss() => {
                     for id in some {
                         connection.extend(Patience::Call);
                         replies.push(self.one_on(db, &connection, *id, more).await?);
