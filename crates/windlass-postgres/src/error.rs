@@ -112,11 +112,25 @@ pub(crate) fn is_lock_failure(error: &Error) -> bool {
 }
 
 /// How often a migration or grant is tried that others are in the way of, before the last time.
-pub(crate) const TRIES_BESIDE_OTHERS: u32 = 5;
+const TRIES_BESIDE_OTHERS: u32 = 5;
+
+/// Runs a migration or grant, from its beginning again where others were in its way.
+pub(crate) async fn beside_others<T, F: Future<Output = windlass_core::Result<T>>>(
+    schema: &str,
+    run: impl Fn() -> F,
+) -> windlass_core::Result<T> {
+    for _ in 0..TRIES_BESIDE_OTHERS {
+        match run().await {
+            Err(error) if is_in_the_way(schema, &error) => {}
+            done => return done,
+        }
+    }
+    run().await
+}
 
 /// Whether a migration or grant is to be tried again. A step on tables may meet a transaction that has one and comes to another, and a grant one that
 /// grants on the same function: PostgreSQL may end ours rather than that.
-pub(crate) fn is_in_the_way(schema: &str, error: &Error) -> bool {
+fn is_in_the_way(schema: &str, error: &Error) -> bool {
     let source =
         std::error::Error::source(error).and_then(|source| source.downcast_ref::<tokio_postgres::Error>());
     // Of the second who changes a definition, or rights to it: "tuple concurrently updated", in the server's language.

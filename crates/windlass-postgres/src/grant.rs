@@ -5,7 +5,7 @@ use crate::{
     connection::commit,
     database::Database,
     deadline::Patience,
-    error::{Effect, TRIES_BESIDE_OTHERS, is_in_the_way, store_error},
+    error::{Effect, beside_others, store_error},
     owner::become_owner,
     query::Query,
     sql::render,
@@ -21,13 +21,7 @@ pub(crate) const ONE_AT_A_TIME: &str = "SET LOCAL statement_timeout = 0; SET LOC
     SELECT pg_advisory_xact_lock(hashtext({name} || '.migrate'), 0)";
 
 pub(crate) async fn grant(db: &Database, access: Access, role: &str) -> Result<()> {
-    for _ in 0..TRIES_BESIDE_OTHERS {
-        match grant_once(db, access, role).await {
-            Err(error) if is_in_the_way(&db.schema, &error) => {}
-            done => return done,
-        }
-    }
-    grant_once(db, access, role).await
+    beside_others(&db.schema, || grant_once(db, access, role)).await
 }
 
 async fn grant_once(db: &Database, access: Access, role: &str) -> Result<()> {
@@ -44,13 +38,7 @@ async fn grant_once(db: &Database, access: Access, role: &str) -> Result<()> {
 
 /// Whether the role had it. What another access that the role has takes as well stays.
 pub(crate) async fn revoke(db: &Database, access: Access, role: &str) -> Result<bool> {
-    for _ in 0..TRIES_BESIDE_OTHERS {
-        match revoke_once(db, access, role).await {
-            Err(error) if is_in_the_way(&db.schema, &error) => {}
-            done => return done,
-        }
-    }
-    revoke_once(db, access, role).await
+    beside_others(&db.schema, || revoke_once(db, access, role)).await
 }
 
 async fn revoke_once(db: &Database, access: Access, role: &str) -> Result<bool> {

@@ -2,7 +2,7 @@ use crate::{
     connection::Connection,
     database::Database,
     deadline::Patience,
-    error::{Effect, TRIES_BESIDE_OTHERS, is_in_the_way, store_error},
+    error::{Effect, beside_others, store_error},
     grant::{ONE_AT_A_TIME, grant_anew},
     owner::become_owner,
     query::Query,
@@ -185,13 +185,7 @@ pub(crate) fn without_rows(schema: &str) -> Error {
 /// Brings the schema up to date, in one transaction under an advisory lock: several processes may try at
 /// once, and a failure leaves nothing half done.
 pub(crate) async fn migrate(db: &Database) -> Result<MigrationReport> {
-    for _ in 0..TRIES_BESIDE_OTHERS {
-        match migrate_once(db).await {
-            Err(error) if is_in_the_way(&db.schema, &error) => {}
-            done => return done,
-        }
-    }
-    migrate_once(db).await
+    beside_others(&db.schema, || migrate_once(db)).await
 }
 
 async fn migrate_once(db: &Database) -> Result<MigrationReport> {

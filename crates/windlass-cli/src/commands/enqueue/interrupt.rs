@@ -72,18 +72,19 @@ impl State {
             0 => "nothing was enqueued".to_owned(),
             _ => format!("{enqueued} jobs were enqueued, all up to line {line}"),
         };
-        let unknown = match self.under_way {
-            Some((first, last)) => format!("; whether lines {first} to {last} were is not known"),
-            None => ", and none behind it".to_owned(),
-        };
         let go_on = match (has_key, self.under_way) {
-            (true, _) => "; the same call goes on from there",
-            (false, Some(_)) => "; look for them before you go on",
-            (false, None) => "; go on with the next line",
+            (true, _) => "the same call goes on from there",
+            (false, Some(_)) => "look for them before you go on",
+            (false, None) => "go on with the next line",
         };
-        let unknown = if line == 0 && self.under_way.is_none() { "" } else { &unknown };
-        let go_on = if line == 0 && self.under_way.is_none() { "" } else { go_on };
-        Failure::failed("interrupted", format!("interrupted before the end: {stored}{unknown}{go_on}"))
+        let rest = match self.under_way {
+            Some((first, last)) => {
+                format!("; whether lines {first} to {last} were is not known; {go_on}")
+            }
+            None if line == 0 => String::new(),
+            None => format!(", and none behind it; {go_on}"),
+        };
+        Failure::failed("interrupted", format!("interrupted before the end: {stored}{rest}"))
             .with("line", line)
             .with("enqueued", enqueued)
     }
