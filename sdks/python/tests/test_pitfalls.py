@@ -336,12 +336,32 @@ def test_a_killed_workers_job_runs_again_elsewhere(folder: Path) -> None:
     assert (job.state, job.result, job.attempt, job.crash_count) == ("completed", "the second", 1, 1)
 
 
+LOCKS = """
+import sqlite3
+db = sqlite3.connect("jobs.db", timeout=0, isolation_level=None)
+db.execute("BEGIN IMMEDIATE")
+"""
+
+
+def stand_still(program: subprocess.Popen[str], folder: Path) -> None:
+    """Stops a program outside its transactions: one that stands still within a write holds SQLite's lock, and nobody else can go on.
+
+    Another process tries the lock: this one would lose its own locks of the file when it closes it a second time.
+    """
+    program.send_signal(signal.SIGSTOP)
+    while err := subprocess.run([sys.executable, "-c", LOCKS], cwd=folder, capture_output=True, text=True).stderr:
+        assert "database is locked" in err, err
+        program.send_signal(signal.SIGCONT)
+        time.sleep(0.01)
+        program.send_signal(signal.SIGSTOP)
+
+
 def test_what_a_worker_says_that_stood_still_for_three_leases_is_refused(folder: Path) -> None:
     app = app_of(folder)
     id = enqueue(app, "held")
     program = begin(folder, WORKER)
     says(program, "held begins")
-    program.send_signal(signal.SIGSTOP)
+    stand_still(program, folder)
     stopped = time.monotonic()
     job = elsewhere(folder, id)
     assert (job.state, job.result) == ("completed", "the second")
