@@ -220,20 +220,21 @@ fn read(tx: &Tx<'_>, (from, to): (i64, i64), limit: u32, most: usize) -> Outcome
 
 fn job(row: &Row<'_>, kinds: &mut Kinds, now: Micros) -> Outcome<ClaimedJob> {
     let position: i64 = row.get(0)?;
-    let kind = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
     let attributes = match row.get_ref(8)? {
         ValueRef::Null => None,
         text => Attributes::from_store(text.as_str().map_err(rusqlite::Error::from)?)?,
     };
     let moved: Option<i64> = row.get(1)?;
+    // A job that is where it was first appended was never attempted: two columns less to read, 5 % of a claim.
+    let (attempt, crash_count) = if moved.is_some() { (row.get(4)?, row.get(6)?) } else { (0_u16, 0) };
     Ok(ClaimedJob {
         id: JobId(moved.unwrap_or(position::sequence_of(position))),
         position,
-        kind: kinds.share(kind),
+        kind: kinds.share(row.get_ref(2)?)?,
         args: Bytes::new(),
-        attempt: row.get::<_, u16>(4)?.saturating_add(1),
+        attempt: attempt.saturating_add(1),
         max_attempts: row.get(5)?,
-        crash_count: row.get(6)?,
+        crash_count,
         enqueued_at: timestamp(row.get(7)?),
         never_put_off: moved.is_none(),
         expires_in: attributes.as_ref().and_then(|attributes| attributes.expires_in(timestamp(now))),
@@ -249,17 +250,18 @@ struct Kinds {
 }
 
 impl Kinds {
-    fn share(&mut self, kind: &str) -> Arc<str> {
-        if let Some(last) = &self.last
-            && **last == *kind
+    fn share(&mut self, kind: ValueRef<'_>) -> Outcome<Arc<str>> {
+        if let (Some(last), Ok(kind)) = (&self.last, kind.as_bytes())
+            && last.as_bytes() == kind
         {
-            return Arc::clone(last);
+            return Ok(Arc::clone(last));
         }
+        let kind = kind.as_str().map_err(rusqlite::Error::from)?;
         let shared = match self.all.get(kind) {
             Some(shared) => Arc::clone(shared),
             None => Arc::clone(self.all.entry(kind.into()).or_insert_with(|| kind.into())),
         };
         self.last = Some(Arc::clone(&shared));
-        shared
+        Ok(shared)
     }
 }
