@@ -19,7 +19,7 @@ TARGETS := --lib --bins --tests --examples
 LOCAL := --no-fail-fast --lib --bins $(addprefix --test ,$(LOCAL_TESTS))
 CHAOS := $${CARGO_TARGET_DIR:-target}/debug/windlass-chaos
 
-.PHONY: help dashboard demo check dist test test-dashboard test-dist test-node test-python test-interop test-versions lint lint-text bench bench-peers bench-pages bench-sdks bench-check bench-report deps chaos chaos-short
+.PHONY: help dashboard demo check dist doc test test-dashboard test-dist test-node test-python test-interop test-versions lint lint-text bench bench-peers bench-pages bench-sdks bench-check bench-report deps chaos chaos-short
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -111,6 +111,10 @@ dist: deps ## the packages of this platform as they are released, into dist/: wh
 test-versions: deps ## the tests that need PostgreSQL, on every version from 13 to 18
 	$(CARGO) build $(WORKSPACE) $(TARGETS)
 	WINDLASS_TEST_DEEP=2000000 scripts/test-versions -- $(addprefix --test ,$(SERVER_TESTS))
+
+# Without windlass-cli, whose library has the name of the façade for rustdoc.
+doc: ## the reference of the Rust crates, into target/doc; refuses links that lead nowhere
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc $(WORKSPACE) --no-deps --exclude windlass-cli
 
 lint: lint-text ## formatting, clippy, no circles of imports, the tests of conformance/behaviours.md
 	$(CARGO) clippy $(WORKSPACE) $(TARGETS) -- -D warnings

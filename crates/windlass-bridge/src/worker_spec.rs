@@ -9,13 +9,13 @@ use windlass::{Error, ErrorKind, Program, RetryPolicy, Settling, WorkerBuilder, 
 pub struct WorkerSpec {
     /// Queues, and how many jobs of each run at once. Empty: `default`, 10 at once.
     pub queues: Vec<(String, usize)>,
-    /// The kinds that it can run, at [desks](Worker::desk). Empty, and no blocking ones: any.
+    /// The kinds that it can run, at [desks](crate::Worker::desk). Empty, and no blocking ones: any.
     pub kinds: Vec<String>,
-    /// Further kinds, which are run elsewhere: at [desks of their own](Worker::blocking_desk).
+    /// Further kinds, which are run elsewhere: at [desks of their own](crate::Worker::blocking_desk).
     pub blocking_kinds: Vec<String>,
-    /// The same for kinds that are run in child processes: at [desks of their own](Worker::child_desk), too.
+    /// The same for kinds that are run in child processes: at [desks of their own](crate::Worker::child_desk), too.
     pub child_kinds: Vec<String>,
-    /// Further kinds, whose jobs are run in batches, at [desks](Worker::desk).
+    /// Further kinds, whose jobs are run in batches, at [desks](crate::Worker::desk).
     pub batches: Vec<BatchSpec>,
     /// How long attempts of single kinds may take, and how long failed ones wait, of jobs that do not say themselves.
     pub rules: HashMap<String, KindRules>,
@@ -65,9 +65,9 @@ pub struct KindRules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnyKind {
-    /// At [desks](Worker::desk).
+    /// At [desks](crate::Worker::desk).
     Desk,
-    /// At [those of blocking kinds](Worker::blocking_desk).
+    /// At [those of blocking kinds](crate::Worker::blocking_desk).
     Blocking,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Everything here blocks (it starts programs and waits for them): asynchronous callers use
 //! `tokio::task::spawn_blocking`. What a value started it stops and removes when it is dropped, after a panic
-//! too. When the run itself is killed, the kernel ends the servers ([`nursery`]), and the next run removes
+//! too. When the run itself is killed, the kernel ends the servers (`nursery`), and the next run removes
 //! the folders that were left.
 
 mod clock;

@@ -8,7 +8,7 @@
 //! soon as it is free. They run the store's own calls, with its parameters and its reading of the answers. On SQLite, where a transaction excludes all others, whole operations are permuted.
 //!
 //! After each order everything is brought to its end: workers die and are rescued, due jobs are promoted, a
-//! fresh worker claims and completes what is left. A [book](book) that is kept beside it says where each job
+//! fresh worker claims and completes what is left. A book that is kept beside it says where each job
 //! must be; it finds jobs lost, run twice or held twice, settlements of a fenced worker, wrong attempts and
 //! crash counts, answers that were true at no moment, and jobs with more than one end.
 //!

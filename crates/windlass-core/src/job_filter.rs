@@ -32,7 +32,7 @@ pub struct JobFilter {
     pub error: Option<String>,
     /// Only jobs whose args contain this object: see [`ArgsPattern`]. Encrypted args contain nothing. Looks at jobs as [`Self::tag`] does.
     pub args: Option<Args>,
-    /// Goes on where the page before ended: its [`JobPage::next`].
+    /// Goes on where the page before ended: its [`JobPage::next`](crate::JobPage::next).
     pub after: Option<PageToken>,
     /// The most jobs to list, 1 to [`Self::MAX_LIMIT`].
     pub limit: u32,

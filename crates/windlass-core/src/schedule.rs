@@ -141,7 +141,7 @@ impl Schedule {
     }
 
     /// Says who declares the schedule, so that it can be removed when its declaration is gone: see
-    /// [`JobStore::put_schedules`](crate::JobStore::put_schedules).
+    /// [`ScheduleStore::put_schedules`](crate::ScheduleStore::put_schedules).
     #[must_use]
     pub fn with_source(mut self, source: impl Into<String>) -> Self {
         self.source = source.into();

@@ -88,7 +88,7 @@ impl Default for ScheduleFilter {
     }
 }
 
-/// What [`JobStore::put_schedules`](crate::JobStore::put_schedules) did with one schedule.
+/// What [`ScheduleStore::put_schedules`](crate::ScheduleStore::put_schedules) did with one schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SchedulePut {
@@ -100,7 +100,7 @@ pub enum SchedulePut {
     Unchanged,
 }
 
-/// What [`JobStore::put_schedules`](crate::JobStore::put_schedules) did.
+/// What [`ScheduleStore::put_schedules`](crate::ScheduleStore::put_schedules) did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedulesPut {
     /// One for each schedule, in order.

@@ -17,7 +17,7 @@ use windlass_core::TraceContext;
 /// How far apart an enqueue and its first attempt are in one trace.
 const CHILD_WITHIN: Duration = Duration::from_secs(60);
 
-/// Traces of jobs. Given to a [client](Client::with_traces), it makes
+/// Traces of jobs. Given to a [client](crate::Client::with_traces), it makes
 ///
 /// * a span `send {queue}` (producer) of each call that enqueues, whose [trace context](TraceContext) the jobs' meta carries when
 ///   the trace is recorded;
