@@ -128,7 +128,7 @@ lint-text:
 chaos-short: deps ## faults against real processes, a short slice of each on one of its stores; a fifth of the seeded bugs, by the seed (minutes)
 	$(CARGO) build $(WORKSPACE) $(TARGETS)
 	time eval "$(CHAOS) suite --one-store --side-by-side 5 $$(scripts/chaos-actors)"
-	time $(CHAOS) bugs --one-in 5 --side-by-side 6 --until-caught --tries 12
+	time $(CHAOS) bugs --one-in 5 --side-by-side 6 --until-caught --tries 24
 
 chaos: deps ## the same in full, all interleavings, the simulator's long run: hours; the verdict goes to chaos.json
 	$(CARGO) build --package windlass-py-witness --package windlass-node-witness
