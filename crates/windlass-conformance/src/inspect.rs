@@ -3,8 +3,8 @@
 use crate::{Fixture, steps::*};
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
-    Args, Disposition, ErrorKind, JobFilter, JobId, JobPage, JobState, NewJob, PageToken, QueueFilter, Store,
-    StoreStatus,
+    Args, AuditFilter, Disposition, ErrorKind, EventRequest, HistoryRequest, JobFilter, JobId, JobPage,
+    JobState, NewJob, PageToken, QueueFilter, ScheduleFilter, Store, StoreStatus, TimingRequest,
 };
 
 /// Makes one job in each state that a job can be in, and returns them with it, in the order of lists.
@@ -385,6 +385,37 @@ pub async fn a_senseless_limit_is_refused(fixture: &dyn Fixture) {
     for limit in [0, JobFilter::MAX_LIMIT + 1] {
         let error = store.jobs(&JobFilter { limit, ..JobFilter::default() }).await.expect_err("refused");
         assert_eq!(error.kind(), ErrorKind::InvalidOption);
+    }
+}
+
+/// Nothing has a name with NUL, which some stores could not even look for.
+pub async fn a_name_with_nul_is_refused(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let nul = || Some("a\0b".to_owned());
+    let hour = Duration::from_secs(3_600);
+    let (mut history, mut timing) = (HistoryRequest::last(hour), TimingRequest::last(hour));
+    (history.queue, timing.kind) = (nul(), nul());
+    let mut refused = Vec::new();
+    for filter in [
+        JobFilter { queue: nul(), ..JobFilter::default() },
+        JobFilter { kind: nul(), ..JobFilter::default() },
+        JobFilter { tag: nul(), ..JobFilter::default() },
+    ] {
+        refused.push(store.jobs(&filter).await.err());
+    }
+    refused.push(store.queues_by(&QueueFilter::named("a\0b")).await.err());
+    refused.push(store.queues_by(&QueueFilter { search: nul(), ..QueueFilter::default() }).await.err());
+    refused.push(store.schedules(&ScheduleFilter { name: nul(), ..ScheduleFilter::default() }).await.err());
+    refused.push(store.audit(&AuditFilter { actor: nul(), ..AuditFilter::default() }).await.err());
+    refused.push(store.history(&history).await.err());
+    refused.push(store.timings(&timing).await.err());
+    refused.push(store.failures(&timing).await.err());
+    let events = EventRequest { queues: nul().into_iter().collect(), ..EventRequest::after("start".into()) };
+    refused.push(store.events(&events).await.err());
+    for (n, refused) in refused.into_iter().enumerate() {
+        let refused = refused.unwrap_or_else(|| panic!("{n} is refused"));
+        assert_eq!(refused.kind(), ErrorKind::InvalidOption, "{n}: {refused}");
+        assert!(refused.to_string().ends_with("must not contain NUL, got one at byte 1"), "{refused}");
     }
 }
 

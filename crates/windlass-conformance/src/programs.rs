@@ -1,8 +1,8 @@
 //! What workers run, use and do, as they say it: for people.
 
 use crate::{Fixture, steps::*};
-use std::sync::Arc;
-use windlass_core::{ErrorKind, Load, Program, Store, WorkerId, WorkerRecord, WorkerSpec};
+use std::{sync::Arc, time::Duration};
+use windlass_core::{ErrorKind, Limits, Load, Program, Store, WorkerId, WorkerRecord, WorkerSpec};
 
 fn spec(program: Program) -> WorkerSpec {
     WorkerSpec { name: "test".into(), queues: vec!["default".into()], kinds: vec![], lease: LEASE, program }
@@ -74,4 +74,27 @@ pub async fn a_senseless_program_is_refused(fixture: &dyn Fixture) {
     }
     assert!(store.status().await.expect("status").workers.is_empty());
     store.register(&spec(Program { app_version: Some(fits), ..Program::default() })).await.expect("it fits");
+}
+
+/// So is who cannot be registered: a lease that is none, or longer than anything, and texts that not every store can keep.
+pub async fn a_senseless_worker_is_refused(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let fine = || spec(Program::default());
+    let nul = || "a\0b".to_owned();
+    for (worker, kind, says) in [
+        (WorkerSpec { lease: Duration::ZERO, ..fine() }, ErrorKind::InvalidOption, "lease"),
+        (WorkerSpec { lease: Duration::MAX, ..fine() }, ErrorKind::InvalidOption, "100 years"),
+        (WorkerSpec { name: nul(), ..fine() }, ErrorKind::InvalidOption, "name of a worker"),
+        (WorkerSpec { kinds: vec![nul()], ..fine() }, ErrorKind::InvalidOption, "a kind"),
+        (WorkerSpec { queues: vec!["a b".into()], ..fine() }, ErrorKind::InvalidName, "a b"),
+    ] {
+        let refused = store.register(&worker).await.expect_err("refused");
+        assert_eq!(refused.kind(), kind, "{refused}");
+        assert!(refused.to_string().contains(says), "{refused}");
+    }
+    assert!(store.status().await.expect("status").workers.is_empty());
+    assert!(store.queues().await.expect("queues").is_empty());
+    for lease in [Duration::from_micros(1), Limits::LONGEST] {
+        store.register(&WorkerSpec { lease, ..fine() }).await.expect("the shortest and the longest");
+    }
 }

@@ -153,6 +153,8 @@ pub async fn pruning_removes_what_its_source_declares_no_longer(fixture: &dyn Fi
     assert_eq!(names(&left), ["b", "d", "e", "f"]);
     let put = store.put_schedules(&[], Some("app")).await.expect("put_schedules");
     assert_eq!(put.pruned, ["b", "f"]);
+    let put = store.put_schedules(&[], Some("")).await.expect("put_schedules");
+    assert!(put.pruned.is_empty(), "those of nobody are nobody's to prune");
     let removed = store.remove_schedules(&["d".to_owned(), "d".to_owned(), "x".to_owned()]).await;
     assert_eq!(removed.expect("remove_schedules"), [true, false, false]);
     assert_eq!(names(&store.schedules(&ScheduleFilter::default()).await.expect("schedules")), ["e"]);

@@ -60,7 +60,7 @@ macro_rules! suite {
                 what_does_not_run_is_deleted, a_deleted_job_is_skipped, housekeeping_knows_them,
                 an_edited_job_keeps_its_key;
             drains: a_heartbeat_tells_to_drain, what_a_draining_worker_holds_is_its_own, nobody_else_drains, a_drain_wakes_the_heartbeat;
-            programs: what_a_worker_runs_is_listed, the_last_heartbeat_says_the_load, a_senseless_program_is_refused;
+            programs: what_a_worker_runs_is_listed, the_last_heartbeat_says_the_load, a_senseless_program_is_refused, a_senseless_worker_is_refused;
             deploys: another_version_marks_a_deploy, a_restart_marks_nothing, many_at_once_mark_one_deploy;
             no_handler: a_job_without_handler_waits, jobs_without_handler_are_counted, it_goes_to_one_who_knows_it, a_kind_that_is_named_twice_is_one, it_goes_to_one_who_takes_any,
                 others_pass_a_job_without_handler, a_job_without_handler_twice_is_one, a_paused_queue_keeps_its_jobs_without_handler;
@@ -108,7 +108,7 @@ macro_rules! suite {
             timings: what_is_measured_is_read, failures_are_grouped, nonsense_is_refused, claims_say_who_was_never_put_off;
             inspect: each_job_in_its_state, a_state_filter_lists_that_state, filters_narrow, each_state_has_its_order, a_tag_finds_its_jobs, an_error_finds_its_jobs, args_find_their_jobs,
                 a_token_belongs_to_its_filter, a_deep_backlog_hides_nothing, any_available_asks_for_a_worker,
-                pages_follow_each_other, a_senseless_limit_is_refused, queues_count_their_jobs, queues_are_found_by_name,
+                pages_follow_each_other, a_senseless_limit_is_refused, a_name_with_nul_is_refused, queues_count_their_jobs, queues_are_found_by_name,
                 the_status_lists_workers, the_status_says_when_workers_are_left_out, a_dead_worker_is_not_live, errors_show_with_one_job,
                 migrating_again_changes_nothing;
             oldest: a_job_waits_since_its_time, a_job_waits_since_it_came_back, a_job_of_a_full_key_waits_since_its_time;

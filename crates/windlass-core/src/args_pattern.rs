@@ -50,6 +50,7 @@ impl ArgsPattern {
         if args.len() > Self::MAX_BYTES {
             return Err(refuse(&format!("must be at most {} bytes, got {}", Self::MAX_BYTES, args.len())));
         }
+        Args::parse(args.as_str())?; // it may come from elsewhere, with what no job has
         match Pattern::read(args.as_str()) {
             Some(Pattern::Object(members)) if members.is_empty() => {
                 Err(refuse("names no member, so all args would match; name one, as in {\"user\": 7}"))

@@ -1,4 +1,4 @@
-use crate::{AuditEntry, AuditId, AuditRecord, Error, ErrorKind, Result};
+use crate::{AuditEntry, AuditId, AuditRecord, Error, ErrorKind, Limits, Result};
 use async_trait::async_trait;
 use jiff::Timestamp;
 
@@ -62,6 +62,8 @@ impl AuditFilter {
     /// # Errors
     /// [`ErrorKind::InvalidOption`], which names the value.
     pub fn check(&self) -> Result<()> {
+        let names = [&self.actor, &self.action, &self.target];
+        Limits::check_no_nul("an actor, an action or a target", names.into_iter().flatten())?;
         if (1..=Self::MAX_LIMIT).contains(&self.limit) {
             return Ok(());
         }

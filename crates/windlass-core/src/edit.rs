@@ -40,7 +40,7 @@ impl JobEdit {
         self
     }
 
-    /// Makes the job available after a delay, counted by the store's clock from now.
+    /// Makes the job available after a delay of at most 100 years, counted by the store's clock from now.
     #[must_use]
     pub fn with_delay(mut self, delay: Duration) -> Self {
         self.when = Some(When::After(delay));
@@ -112,6 +112,7 @@ impl JobEdit {
         self.queue().map_or(Ok(()), Limits::check_queue_name)?;
         self.priority.map_or(Ok(()), Limits::check_priority)?;
         self.max_attempts.map_or(Ok(()), Limits::check_max_attempts)?;
+        self.when.map_or(Ok(()), Limits::check_when)?;
         let Some(args) = &self.args else { return Ok(()) };
         if Envelope::is_one(args.as_str().as_bytes()) {
             let message =
@@ -182,6 +183,7 @@ mod tests {
             (JobEdit::new().with_queue("a b"), ErrorKind::InvalidName, "a b"),
             (JobEdit::new().with_priority(101), ErrorKind::InvalidOption, "got 101"),
             (JobEdit::new().with_max_attempts(0), ErrorKind::InvalidOption, "got 0"),
+            (JobEdit::new().with_delay(Duration::MAX), ErrorKind::InvalidOption, "at most 100 years"),
             (JobEdit::new().with_args(Args::parse("[1,2,3,4]").unwrap()), ErrorKind::InvalidArgs, "9 bytes"),
             (JobEdit::new().with_args(sealed), ErrorKind::InvalidArgs, "envelope"),
         ] {

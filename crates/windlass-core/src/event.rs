@@ -1,6 +1,6 @@
 //! What happened to jobs, as a consumer reads it.
 
-use crate::{Error, ErrorKind, JobId, Result, WorkerId};
+use crate::{Error, ErrorKind, JobId, Limits, Result, WorkerId};
 use jiff::Timestamp;
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -154,11 +154,12 @@ impl EventRequest {
         Self { cursor, limit: 5_000, queues: Vec::new(), kinds: Vec::new(), types: Vec::new() }
     }
 
-    /// Refuses a limit that no page has.
+    /// Refuses a limit that no page has, and names that nothing has.
     ///
     /// # Errors
     /// `invalid_option`.
     pub fn check(&self) -> Result<()> {
+        Limits::check_no_nul("a queue or a kind of events", self.queues.iter().chain(&self.kinds))?;
         if (1..=Self::MOST).contains(&self.limit) {
             return Ok(());
         }

@@ -1,6 +1,6 @@
 //! Counters: how many jobs ended in which way, minute by minute.
 
-use crate::{Error, ErrorKind, EventType, Result, millis};
+use crate::{Error, ErrorKind, EventType, Limits, Result, millis};
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use std::time::Duration;
@@ -65,6 +65,7 @@ impl HistoryRequest {
     /// [`ErrorKind::InvalidOption`], which names the value.
     pub fn check(&self) -> Result<()> {
         let refuse = |message: String| Err(Error::new(ErrorKind::InvalidOption, message));
+        Limits::check_no_nul("a queue or a kind", self.queue.iter().chain(&self.kind))?;
         if self.last.is_zero() || self.last > Self::LONGEST {
             return refuse(format!("history goes back for up to 30 days, got {:?}", self.last));
         }

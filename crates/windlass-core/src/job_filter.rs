@@ -1,4 +1,4 @@
-use crate::{Args, ArgsPattern, Error, ErrorKind, JobState, PageToken, Result};
+use crate::{Args, ArgsPattern, Error, ErrorKind, JobState, Limits, PageToken, Result};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -75,6 +75,8 @@ impl JobFilter {
     /// [`ErrorKind::InvalidOption`] when the limit is 0 or above [`Self::MAX_LIMIT`], and for a text or args that nothing can be looked for by.
     pub fn check(&self) -> Result<()> {
         let refuse = |message: String| Err(Error::new(ErrorKind::InvalidOption, message));
+        let names = [&self.queue, &self.kind, &self.tag];
+        Limits::check_no_nul("a queue, a kind or a tag", names.into_iter().flatten())?;
         if !(1..=Self::MAX_LIMIT).contains(&self.limit) {
             return refuse(format!("limit must be 1 to {}, got {}", Self::MAX_LIMIT, self.limit));
         }
@@ -154,6 +156,7 @@ mod tests {
             (JobFilter { error: Some(String::new()), ..all() }, "got 0"),
             (JobFilter { error: Some("x".repeat(1_001)), ..all() }, "got 1001"),
             (JobFilter { error: Some("a\0b".into()), ..all() }, "NUL"),
+            (JobFilter { queue: Some("a\0b".into()), ..all() }, "NUL, got one at byte 1"),
             (JobFilter { args: args("[1]"), ..all() }, "JSON object"),
             (JobFilter { args: args("{}"), ..all() }, "no member"),
         ] {

@@ -1,6 +1,6 @@
 mod attributes;
 
-use crate::{Args, Error, ErrorKind, NewJob, Result, RetryPolicy};
+use crate::{Args, Error, ErrorKind, NewJob, Result, RetryPolicy, When};
 use std::{fmt, time::Duration};
 
 /// Bounds on what may be enqueued. Checked by every store before anything is written.
@@ -76,7 +76,30 @@ impl Limits {
         self.check_args(format_args!("kind {:?}", job.kind()), job.args())?;
         Self::check_priority(job.priority())?;
         Self::check_max_attempts(job.max_attempts())?;
+        Self::check_when(job.when())?;
         job.attributes().map_or(Ok(()), |attributes| attributes::check(attributes, job.when()))
+    }
+
+    /// Checks when a job is to become available. Any time is fine: one long past is now.
+    pub(crate) fn check_when(when: When) -> Result<()> {
+        match when {
+            When::After(delay) if delay > Self::LONGEST => {
+                let message = format!("delay must be at most 100 years, got {delay:?}");
+                Err(Error::new(ErrorKind::InvalidOption, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses what nothing can be called and some stores cannot even look for; `what` names it in messages.
+    pub(crate) fn check_no_nul<'t>(what: &str, texts: impl IntoIterator<Item = &'t String>) -> Result<()> {
+        for text in texts {
+            if let Some(position) = text.bytes().position(|byte| byte == 0) {
+                let message = format!("{what} must not contain NUL, got one at byte {position}");
+                return Err(Error::new(ErrorKind::InvalidOption, message));
+            }
+        }
+        Ok(())
     }
 
     /// Checks the size of args; `of` names whose they are in the message, and is not put together without one.

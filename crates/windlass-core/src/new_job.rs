@@ -97,7 +97,7 @@ impl NewJob {
         self
     }
 
-    /// Makes the job available after a delay, counted by the store's clock.
+    /// Makes the job available after a delay of at most 100 years, counted by the store's clock.
     #[must_use]
     pub fn with_delay(mut self, delay: Duration) -> Self {
         self.when = When::After(delay);

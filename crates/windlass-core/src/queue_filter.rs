@@ -1,5 +1,7 @@
 //! Which queues are listed.
 
+use crate::{Limits, Result};
+
 /// Which queues [`JobStore::queues_by`](crate::JobStore::queues_by) lists: all, unless it says otherwise. Queues come by name, in the order of its
 /// bytes, so that who has the last one of a page asks for those [behind it](Self::after).
 ///
@@ -30,6 +32,14 @@ impl QueueFilter {
     #[must_use]
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: Some(name.into()), ..Self::default() }
+    }
+
+    /// Refuses names that no queue has; a store calls this first.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOption`](crate::ErrorKind::InvalidOption).
+    pub fn check(&self) -> Result<()> {
+        Limits::check_no_nul("a queue", [&self.name, &self.search, &self.after].into_iter().flatten())
     }
 
     /// Whether a queue of this name is among them.

@@ -1,4 +1,4 @@
-use crate::{Error, JobId, NewJob, Result, Schedule};
+use crate::{Error, JobId, Limits, NewJob, Result, Schedule};
 use jiff::Timestamp;
 use std::time::Duration;
 
@@ -79,6 +79,15 @@ pub struct ScheduleFilter {
 impl ScheduleFilter {
     /// The most schedules of one page.
     pub const MOST: u32 = 1_000;
+
+    /// Refuses names that no schedule has; a store calls this first.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOption`](crate::ErrorKind::InvalidOption).
+    pub fn check(&self) -> Result<()> {
+        let names = [&self.name, &self.source, &self.after];
+        Limits::check_no_nul("a schedule or its source", names.into_iter().flatten())
+    }
 }
 
 impl Default for ScheduleFilter {

@@ -38,7 +38,8 @@ impl TimingRequest {
     /// # Errors
     /// [`ErrorKind::InvalidOption`], which names the value.
     pub fn check(&self) -> Result<()> {
-        HistoryRequest { step: self.step, ..HistoryRequest::last(self.last) }.check()
+        let (queue, kind) = (self.queue.clone(), self.kind.clone());
+        HistoryRequest { step: self.step, queue, kind, ..HistoryRequest::last(self.last) }.check()
     }
 
     /// The error of a store that has more than [`Self::MOST`] rows to look at.

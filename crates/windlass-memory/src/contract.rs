@@ -50,8 +50,7 @@ impl JobStore for MemoryStore {
     }
 
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {
-        worker.queues.iter().try_for_each(|queue| Limits::check_queue_name(queue))?;
-        worker.program.check()?;
+        worker.check()?;
         Ok(Registration { worker: workers::register(&mut *self.state().await, worker) })
     }
 
@@ -204,6 +203,7 @@ impl JobStore for MemoryStore {
     }
 
     async fn queues_by(&self, filter: &QueueFilter) -> Result<Vec<QueueStats>> {
+        filter.check()?;
         Ok(inspect::queues(&*self.state().await, filter))
     }
 

@@ -20,6 +20,7 @@ impl ScheduleStore for MemoryStore {
     }
 
     async fn schedules(&self, filter: &ScheduleFilter) -> Result<Vec<ScheduleRecord>> {
+        filter.check()?;
         let state = self.state().await;
         let fits = |record: &&ScheduleRecord| {
             filter.name.as_ref().is_none_or(|name| record.name == *name)
@@ -73,7 +74,8 @@ fn put_all(state: &mut State, schedules: &[Schedule], prune: Option<&str>) -> Sc
     let now = state.now();
     let puts = schedules.iter().map(|schedule| put(state, schedule, now)).collect();
     let is_gone = |record: &ScheduleRecord| {
-        Some(&*record.source) == prune && !schedules.iter().any(|schedule| schedule.name() == record.name)
+        Some(&*record.source) == prune.filter(|source| !source.is_empty())
+            && !schedules.iter().any(|schedule| schedule.name() == record.name)
     };
     let pruned: Vec<_> =
         state.schedules.values().filter(|record| is_gone(record)).map(|record| record.name.clone()).collect();

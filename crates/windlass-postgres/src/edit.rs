@@ -6,7 +6,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use tokio_postgres::types::Type;
-use windlass_core::{Args, DeleteReply, EditReply, JobEdit, JobId, Limits, Result, When};
+use windlass_core::{Args, DeleteReply, EditReply, JobEdit, JobId, Result, When};
 
 const EDIT: Control<EditReply> = Control {
     name: "edit",
@@ -57,7 +57,7 @@ impl<'a> Terms<'a> {
     fn of(edit: &'a JobEdit) -> Self {
         let (at, delay) = match edit.when() {
             Some(When::At(at)) => (Some(storable(at)), None),
-            Some(When::After(delay)) => (None, Some(delay.min(Limits::LONGEST).as_secs_f64())),
+            Some(When::After(delay)) => (None, Some(delay.as_secs_f64())),
             Some(_) => (None, Some(0.0)),
             None => (None, None),
         };

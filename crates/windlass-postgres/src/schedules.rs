@@ -33,6 +33,7 @@ impl ScheduleStore for PostgresStore {
     }
 
     async fn schedules(&self, filter: &ScheduleFilter) -> Result<Vec<ScheduleRecord>> {
+        filter.check()?;
         list_on(&self.db, &self.db.client("schedules").await?, filter).await
     }
 

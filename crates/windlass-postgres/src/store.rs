@@ -212,6 +212,7 @@ impl JobStore for PostgresStore {
     }
 
     async fn queues_by(&self, filter: &QueueFilter) -> Result<Vec<QueueStats>> {
+        filter.check()?;
         stats::queues(&self.db, filter).await
     }
 

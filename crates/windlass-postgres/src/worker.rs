@@ -14,15 +14,12 @@ use crate::{
 use std::sync::Arc;
 use tokio_postgres::{Row, types::Type};
 use windlass_core::{
-    Error, ErrorKind, Heartbeat, JobId, Limits, Load, Program, Registration, RescueReport, Result, WorkerId,
+    Error, ErrorKind, Heartbeat, JobId, Load, Program, Registration, RescueReport, Result, WorkerId,
     WorkerSpec,
 };
 
 pub(crate) async fn register(db: &Database, spec: &WorkerSpec) -> Result<Registration> {
-    for queue in &spec.queues {
-        Limits::check_queue_name(queue)?;
-    }
-    spec.program.check()?;
+    spec.check()?;
     let mut connection = db.upkeep("register").await?;
     ensure_home(db, &mut connection).await?;
     lock(&db.caches.due).forget();

@@ -20,6 +20,7 @@ impl ScheduleStore for SqliteStore {
     }
 
     async fn schedules(&self, filter: &ScheduleFilter) -> Result<Vec<ScheduleRecord>> {
+        filter.check()?;
         let filter = filter.clone();
         self.read(move |conn| schedules::list(conn, &filter)).await
     }

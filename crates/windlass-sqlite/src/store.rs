@@ -247,7 +247,7 @@ impl JobStore for SqliteStore {
     }
 
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {
-        workers::check(worker)?;
+        worker.check()?;
         let spec = worker.clone();
         self.write(DURABLE, move |tx| workers::register(tx, &spec)).await
     }
@@ -448,6 +448,7 @@ impl JobStore for SqliteStore {
     }
 
     async fn queues_by(&self, filter: &QueueFilter) -> Result<Vec<QueueStats>> {
+        filter.check()?;
         let filter = filter.clone();
         self.read(move |conn| stats::queues(conn, &filter)).await
     }

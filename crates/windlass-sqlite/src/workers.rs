@@ -12,8 +12,7 @@ use crate::{
 use rusqlite::{OptionalExtension, params};
 use std::time::Duration;
 use windlass_core::{
-    Error, ErrorKind, EventType, Heartbeat, JobId, Limits, Load, Program, Registration, RescueReport, Result,
-    WorkerId, WorkerSpec,
+    ErrorKind, EventType, Heartbeat, JobId, Load, Program, Registration, RescueReport, WorkerId, WorkerSpec,
 };
 
 /// The most workers that one call declares dead; the next one takes the rest.
@@ -42,17 +41,6 @@ const EXPIRED: &str = "SELECT w.id, w.suspect FROM worker r, worker w
     AND w.ended_at IS NULL AND w.heartbeat_at + w.lease < ?1 AND r.in_touch_since + w.lease <= ?1
     ORDER BY w.heartbeat_at LIMIT 1";
 const NEXT_END: &str = "SELECT min(heartbeat_at + lease) FROM worker WHERE ended_at IS NULL";
-
-/// Checks what a worker says of itself, before anything is written.
-pub(crate) fn check(spec: &WorkerSpec) -> Result<()> {
-    spec.queues.iter().try_for_each(|queue| Limits::check_queue_name(queue))?;
-    spec.program.check()?;
-    if micros(spec.lease) == 0 {
-        let message = format!("the lease must be at least a microsecond, got {:?}", spec.lease);
-        return Err(Error::new(ErrorKind::InvalidOption, message));
-    }
-    Ok(())
-}
 
 /// Registers a worker; its queues are created.
 pub(crate) fn register(tx: &mut Tx<'_>, spec: &WorkerSpec) -> Outcome<Registration> {
