@@ -1,6 +1,6 @@
 //! Lists of jobs, page by page: state by state, lane by lane, each in the order of the place where it lives.
 //!
-//! A page ends at its limit or after a number of rows, whichever comes first. Its token is the stage, the lane and
+//! A page ends at its limit, after a number of rows or with so many bytes, whichever comes first. Its token is the stage, the lane and
 //! the key of the last row that was looked at.
 
 use crate::{
@@ -11,12 +11,14 @@ use crate::{
 };
 use rusqlite::{Connection, Row, ToSql, params};
 use std::ops::ControlFlow::{self, Break, Continue};
-use windlass_core::{Attributes, JobFilter, JobPage, JobRecord, JobState, PageToken, Wanted};
+use windlass_core::{Args, Attributes, JobFilter, JobPage, JobRecord, JobState, PageToken, Wanted};
 
 /// How many rows one page looks at. One whose args are read or whose last error is looked up counts as so many more.
 const LOOK_AT: u32 = 50_000;
 const ARGS_COST: u32 = 1;
 const ERROR_COST: u32 = 4;
+/// A page ends with the job that brings its args and results to so many bytes: whoever changes what it has does so in one transaction.
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
 const LAST_ERROR: &str = "SELECT error FROM attempt_error WHERE job = ?1 ORDER BY n DESC LIMIT 1";
 
@@ -81,7 +83,8 @@ impl Stage {
 pub(crate) fn jobs(conn: &Connection, filter: &JobFilter) -> Outcome<JobPage> {
     let after = filter.position()?.unwrap_or_default();
     let (wanted, records) = (filter.wanted()?, Records::new(conn)?);
-    let mut page = Page { conn, filter, wanted, looked: 0, at: after, jobs: Vec::new(), records, open: None };
+    let mut page =
+        Page { conn, filter, wanted, looked: 0, bytes: 0, at: after, jobs: Vec::new(), records, open: None };
     let next = page.fill()?.is_break().then(|| PageToken::new(filter, &page.at));
     Ok(JobPage { jobs: page.jobs, next })
 }
@@ -91,6 +94,8 @@ struct Page<'c> {
     filter: &'c JobFilter,
     wanted: Wanted,
     looked: u32,
+    /// Of the jobs that it has.
+    bytes: usize,
     /// Stage, lane, and the key of the last row that was looked at, if there was one.
     at: Vec<i64>,
     jobs: Vec<JobRecord>,
@@ -219,7 +224,8 @@ impl Page<'_> {
         let mut find = self.conn.prepare_cached(sql)?;
         let mut rows = find.query(params)?;
         loop {
-            if self.jobs.len() >= self.filter.limit as usize || self.looked >= LOOK_AT {
+            let is_full = self.jobs.len() >= self.filter.limit as usize || self.bytes >= PAGE_BYTES;
+            if is_full || self.looked >= LOOK_AT {
                 return Ok(Break(()));
             }
             let Some(row) = rows.next()? else { return Ok(Continue(())) };
@@ -232,6 +238,7 @@ impl Page<'_> {
                 && let Some(record) = read(&mut self.records, row)?
                 && self.has_error(&record)?
             {
+                self.bytes += record.args.len() + record.result.as_ref().map_or(0, Args::len);
                 self.jobs.push(record);
             }
         }

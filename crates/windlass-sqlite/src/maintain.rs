@@ -21,6 +21,8 @@ use windlass_core::{JobState, MaintainReport, Retention, RetentionRule, Settings
 const CHUNK_JOBS: i64 = 10_000;
 /// The most claims, dead jobs or keys that one transaction looks at.
 const CHUNK_ROWS: u32 = 1_000;
+/// A transaction removes no further job or claim when it has set so many pages free, 16 MiB: those of large args are read for that.
+const CHUNK_PAGES: i64 = 4_096;
 
 const FINISHED: &str =
     "SELECT lo, hi, completed, moved, coalesce(changed, 0) FROM claim WHERE open = 0 AND finished_at <= ?1
@@ -51,8 +53,9 @@ pub(crate) fn maintain(tx: &mut Tx<'_>, chunk: Chunk) -> Outcome<(MaintainReport
     let before = tx.now.saturating_sub(micros(settings.retention));
     let completed = tx.now.saturating_sub(micros(Retention::of_completed(&rules, &settings)));
     let (counted, more_to_count) = fold::fold(tx, completed, CHUNK_ROWS, chunk.may_count)?;
-    let (truncated, more_claims) = remove_claims(tx, completed, counted)?;
-    let (removed_dead, dead_after) = remove_dead(tx, &rules, &settings, chunk.dead_after)?;
+    let enough = free_pages(tx)? + CHUNK_PAGES;
+    let (truncated, more_claims) = remove_claims(tx, completed, counted, enough)?;
+    let (removed_dead, dead_after) = remove_dead(tx, &rules, &settings, chunk.dead_after, enough)?;
     tx.conn.prepare_cached(WORKERS)?.execute([before])?;
     let more_keys = once::forget(tx, before, CHUNK_ROWS)? == CHUNK_ROWS as usize;
     let more_unique = unique::forget(tx, CHUNK_ROWS)?;
@@ -81,7 +84,13 @@ pub(crate) fn maintain(tx: &mut Tx<'_>, chunk: Chunk) -> Outcome<(MaintainReport
     Ok((report, more.then_some(Chunk { dead_after, ..chunk })))
 }
 
-fn remove_claims(tx: &mut Tx<'_>, before: Micros, counted: i64) -> Outcome<(u32, bool)> {
+/// How many pages of the file are free.
+fn free_pages(tx: &Tx<'_>) -> Outcome<i64> {
+    Ok(tx.conn.prepare_cached("PRAGMA freelist_count")?.query_one([], |row| row.get(0))?)
+}
+
+/// Until so many pages are free.
+fn remove_claims(tx: &mut Tx<'_>, before: Micros, counted: i64, enough: i64) -> Outcome<(u32, bool)> {
     let finished: Vec<(i64, i64, i64, bool, i64)> = tx
         .conn
         .prepare_cached(FINISHED)?
@@ -91,7 +100,7 @@ fn remove_claims(tx: &mut Tx<'_>, before: Micros, counted: i64) -> Outcome<(u32,
         .collect::<Result<_, _>>()?;
     let (mut removed, mut jobs) = (0, 0);
     for &(lo, hi, completed, moved, changed) in &finished {
-        if jobs >= CHUNK_JOBS || changed > counted {
+        if jobs >= CHUNK_JOBS || changed > counted || free_pages(tx)? >= enough {
             break;
         }
         report::forget_claim(tx, (lo, hi), moved, completed)?;
@@ -110,19 +119,23 @@ fn remove_claims(tx: &mut Tx<'_>, before: Micros, counted: i64) -> Outcome<(u32,
     Ok((removed, (removed as usize) < finished.len() || removed == CHUNK_ROWS))
 }
 
-/// How many were removed, and where the next look goes on, if there may be more.
+/// How many were removed, until so many pages are free, and where the next look goes on, if there may be more.
 fn remove_dead(
     tx: &mut Tx<'_>,
     rules: &[RetentionRule],
     settings: &Settings,
-    after: Option<i64>,
+    looks_after: Option<i64>,
+    enough: i64,
 ) -> Outcome<(u64, Option<i64>)> {
-    let Some(after) = after else { return Ok((0, None)) };
+    let Some(looks_after) = looks_after else { return Ok((0, None)) };
     let Past { jobs, after } = match rules.iter().all(|rule| rule.outcome == JobState::Completed) {
         true => dead_before(tx, tx.now.saturating_sub(micros(settings.dead_retention)))?,
-        false => retention::past(tx, rules, settings, after, CHUNK_ROWS)?,
+        false => retention::past(tx, rules, settings, looks_after, CHUNK_ROWS)?,
     };
-    for &(id, lane, state) in &jobs {
+    for (removed, &(id, lane, state)) in (0..).zip(&jobs) {
+        if free_pages(tx)? >= enough {
+            return Ok((removed, Some(looks_after)));
+        }
         tx.conn.prepare_cached("DELETE FROM attempt_error WHERE job = ?1")?.execute([id])?;
         report::forget(tx, id)?;
         tx.conn.prepare_cached("DELETE FROM dead WHERE id = ?1")?.execute([id])?;

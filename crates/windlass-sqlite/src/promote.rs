@@ -13,20 +13,28 @@ use windlass_core::Promoted;
 
 /// The most jobs of one transaction, so that others need not wait long.
 pub(crate) const PROMOTE_MAX: u32 = 5_000;
+/// The most bytes of args that it copies, but for those of one job.
+const PROMOTE_BYTES: i64 = 8 * 1024 * 1024;
 
-const DUE: &str = "SELECT id, lane, state FROM waiting WHERE state < 2 AND available_at <= ?1
+const DUE: &str =
+    "SELECT id, lane, state, octet_length(args) FROM waiting WHERE state < 2 AND available_at <= ?1
     ORDER BY available_at, id LIMIT ?2";
 const NEXT: &str = "SELECT min(available_at) FROM waiting WHERE state < 2";
 
-/// Moves at most `limit` due jobs, tells those who wait where the rate of a key allows more, and says how long until the next of both is due.
+/// Moves at most `limit` due jobs, fewer where they are large, tells those who wait where the rate of a key allows more, and says how long until the
+/// next of both is due.
 pub(crate) fn promote(tx: &mut Tx<'_>, limit: u32) -> Outcome<Promoted> {
-    let due: Vec<(i64, i32, i64)> = tx
-        .conn
-        .prepare_cached(DUE)?
-        .query_map(params![tx.now, limit.min(PROMOTE_MAX)], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })?
-        .collect::<Result<_, _>>()?;
+    let (mut due, mut bytes) = (Vec::new(), 0);
+    let mut find = tx.conn.prepare_cached(DUE)?;
+    let mut rows = find.query(params![tx.now, limit.min(PROMOTE_MAX)])?;
+    while let Some(row) = rows.next()? {
+        bytes += row.get::<_, i64>(3)?;
+        if bytes > PROMOTE_BYTES && !due.is_empty() {
+            break;
+        }
+        due.push((row.get::<_, i64>(0)?, row.get::<_, i32>(1)?, row.get::<_, i64>(2)?));
+    }
+    drop(rows);
     for &(id, lane, state) in &due {
         moves::append_waiting(tx, id, lane, Waiting::of(state))?;
     }

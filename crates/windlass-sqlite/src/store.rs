@@ -322,7 +322,7 @@ impl JobStore for SqliteStore {
             let ask = (u64::from(limit) - total.count).min(promote::PROMOTE_MAX.into()) as u32;
             let chunk = self.write(RELAXED, move |tx| promote::promote(tx, ask)).await?;
             total = Promoted { count: total.count + chunk.count, next_due: chunk.next_due };
-            if chunk.count < u64::from(ask) || total.count >= u64::from(limit) {
+            if chunk.count == 0 || total.count >= u64::from(limit) {
                 break;
             }
         }

@@ -17,6 +17,7 @@ mod idle_lanes_older;
 mod keys;
 mod keys_older;
 mod keys_rate;
+mod large;
 mod lifecycle;
 mod limits;
 mod no_handler;
