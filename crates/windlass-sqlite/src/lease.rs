@@ -128,17 +128,18 @@ impl Lease {
         Ok(jobs)
     }
 
-    /// Takes every open job from the worker. Returns how many went back and how many died; those that were to be cancelled are
+    /// Takes every open job from the worker, at most so many. Returns how many went back and how many died; those that were to be cancelled are
     /// neither. `told`: what happened to those that went back.
     pub(crate) fn hand_back(
-        mut self,
+        &mut self,
         tx: &mut Tx<'_>,
         told: EventType,
+        most: usize,
         decide: impl Fn(&OpenJob) -> HandBack,
     ) -> Outcome<(u64, u64)> {
         let (mut back, mut dead) = (0, 0);
         let worker = Some(self.worker);
-        for job in self.open_jobs(tx)? {
+        for job in self.open_jobs(tx)?.into_iter().take(most) {
             let decided = decide(&job);
             match decided {
                 _ if cancel_request::take(tx, job.id)? => {
@@ -171,9 +172,9 @@ impl Lease {
 /// Gives a whole claim back, because its caller was gone before it could take it. Unknown claims are ignored.
 pub(crate) fn give_back(tx: &mut Tx<'_>, worker: WorkerId, claim: ClaimRef) -> Outcome<()> {
     match Lease::find(tx, worker, claim)? {
-        Some(lease) if lease.open > 0 => {
-            lease.hand_back(tx, EventType::Returned, |_| HandBack::Available { crashes: 0 }).map(|_| ())
-        }
+        Some(mut lease) if lease.open > 0 => lease
+            .hand_back(tx, EventType::Returned, usize::MAX, |_| HandBack::Available { crashes: 0 })
+            .map(|_| ()),
         _ => Ok(()),
     }
 }

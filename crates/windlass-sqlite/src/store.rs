@@ -303,10 +303,9 @@ impl JobStore for SqliteStore {
     async fn rescue(&self, rescuer: WorkerId) -> Result<RescueReport> {
         let mut total = RescueReport::default();
         for _ in 0..workers::RESCUE_MAX {
-            let one = self.write(RELAXED, move |tx| workers::rescue(tx, rescuer)).await?;
-            let is_last = one.workers.is_empty() || one.next_end != Some(Duration::ZERO);
+            let (one, more) = self.write(RELAXED, move |tx| workers::rescue(tx, rescuer)).await?;
             workers::add(&mut total, one);
-            if is_last {
+            if !more {
                 break;
             }
         }

@@ -9,14 +9,16 @@ use crate::{
     limits, migrate, settings, slots,
     tx::Tx,
 };
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Params, params};
 use std::time::Duration;
 use windlass_core::{
     ErrorKind, EventType, Heartbeat, JobId, Load, Program, Registration, RescueReport, WorkerId, WorkerSpec,
 };
 
-/// The most workers that one call declares dead; the next one takes the rest.
+/// The most transactions of one call of `rescue`; the next call goes on.
 pub(crate) const RESCUE_MAX: u32 = 64;
+/// The most jobs that one of them takes from a dead worker, so that others need not wait long.
+const RESCUE_JOBS: usize = 2_000;
 /// Sharing a worker with a killer never raises a job's crash count above this: from here on the engine
 /// runs it alone, and only a crash that it then causes counts.
 const INNOCENT_CRASHES: u16 = 2;
@@ -40,6 +42,10 @@ const EXPIRED: &str = "SELECT w.id, w.suspect FROM worker r, worker w
     WHERE r.id = ?2 AND r.ended_at IS NULL AND r.heartbeat_at + r.lease / 2 >= ?1
     AND w.ended_at IS NULL AND w.heartbeat_at + w.lease < ?1 AND r.in_touch_since + w.lease <= ?1
     ORDER BY w.heartbeat_at LIMIT 1";
+// One whose jobs are not all taken yet: whoever rescues goes on.
+const ENDED: &str = "WITH RECURSIVE holder (id) AS (SELECT min(worker) FROM claim INDEXED BY claim_open WHERE open > 0
+        UNION ALL SELECT (SELECT min(worker) FROM claim INDEXED BY claim_open WHERE open > 0 AND worker > holder.id) FROM holder WHERE id IS NOT NULL)
+    SELECT w.id, w.suspect FROM holder JOIN worker w ON w.id = holder.id WHERE w.ended_at IS NOT NULL LIMIT 1";
 const NEXT_END: &str = "SELECT min(heartbeat_at + lease) FROM worker WHERE ended_at IS NULL";
 
 /// Registers a worker; its queues are created.
@@ -97,8 +103,8 @@ pub(crate) fn suspect(tx: &mut Tx<'_>, worker: WorkerId, job: Option<JobId>) -> 
 /// Ends a worker and hands back what it holds. Nothing to do when it ended before.
 pub(crate) fn deregister(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<()> {
     if end(tx, worker)? {
-        for lease in Lease::open_of(tx, worker)? {
-            lease.hand_back(tx, EventType::Returned, |_| HandBack::Available { crashes: 0 })?;
+        for mut lease in Lease::open_of(tx, worker)? {
+            lease.hand_back(tx, EventType::Returned, usize::MAX, |_| HandBack::Available { crashes: 0 })?;
         }
         cancel_request::forget(tx, worker)?;
     }
@@ -112,25 +118,52 @@ fn end(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<bool> {
     Ok(ended > 0)
 }
 
-/// Declares a worker dead whose lease has ended, and takes its jobs. Those may be thousands: the next worker has a transaction of its own.
-pub(crate) fn rescue(tx: &mut Tx<'_>, rescuer: WorkerId) -> Outcome<RescueReport> {
+/// Declares a worker dead whose lease has ended, and takes jobs from it, or more of them from one that was declared dead before. Those may be a hundred thousand: the rest, and
+/// the next worker, have transactions of their own. Whether there is more to do at once.
+pub(crate) fn rescue(tx: &mut Tx<'_>, rescuer: WorkerId) -> Outcome<(RescueReport, bool)> {
     follow_clock(tx)?;
     let mut report = RescueReport::default();
-    if let Some((worker, suspect)) = expired(tx, rescuer)? {
-        let max_crashes = settings::read(tx.conn)?.max_crashes;
-        end(tx, worker)?;
-        for lease in Lease::open_of(tx, worker)? {
-            let (back, dead) =
-                lease.hand_back(tx, EventType::Rescued, |job| after_crash(job, suspect, max_crashes))?;
-            report.rescued += back;
-            report.discarded += dead;
+    let mut dead = find(tx, EXPIRED, params![tx.now, rescuer.0])?;
+    match dead {
+        Some((worker, _)) => {
+            end(tx, worker)?;
+            report.workers.push(worker);
         }
-        cancel_request::forget(tx, worker)?;
-        report.workers.push(worker);
+        None => dead = find(tx, ENDED, [])?,
+    }
+    let mut more = false;
+    if let Some((worker, suspect)) = dead {
+        more = take_back(tx, worker, suspect, &mut report)?;
     }
     let next: Option<i64> = tx.conn.prepare_cached(NEXT_END)?.query_one([], |row| row.get(0))?;
-    report.next_end = next.map(|at| Duration::from_micros(at.saturating_sub(tx.now).max(0).unsigned_abs()));
-    Ok(report)
+    let next_end = next.map(|at| Duration::from_micros(at.saturating_sub(tx.now).max(0).unsigned_abs()));
+    report.next_end = if more { Some(Duration::ZERO) } else { next_end };
+    let go_on = dead.is_some() && report.next_end == Some(Duration::ZERO);
+    Ok((report, go_on))
+}
+
+/// Takes jobs from a worker that was declared dead. Whether it has more.
+fn take_back(
+    tx: &mut Tx<'_>,
+    worker: WorkerId,
+    suspect: Option<JobId>,
+    report: &mut RescueReport,
+) -> Outcome<bool> {
+    let max_crashes = settings::read(tx.conn)?.max_crashes;
+    let mut most = RESCUE_JOBS;
+    for mut lease in Lease::open_of(tx, worker)? {
+        let open = lease.open;
+        let (back, dead) =
+            lease.hand_back(tx, EventType::Rescued, most, |job| after_crash(job, suspect, max_crashes))?;
+        report.rescued += back;
+        report.discarded += dead;
+        if lease.open > 0 {
+            return Ok(lease.open < open || most < RESCUE_JOBS);
+        }
+        most = most.saturating_sub(usize::try_from(open).unwrap_or(usize::MAX));
+    }
+    cancel_request::forget(tx, worker)?;
+    Ok(false)
 }
 
 /// Adds up the transactions of one call.
@@ -141,11 +174,10 @@ pub(crate) fn add(total: &mut RescueReport, one: RescueReport) {
     total.next_end = one.next_end;
 }
 
-fn expired(tx: &Tx<'_>, rescuer: WorkerId) -> Outcome<Option<(WorkerId, Option<JobId>)>> {
-    let mut find = tx.conn.prepare_cached(EXPIRED)?;
-    let row = find.query_one(params![tx.now, rescuer.0], |row| {
-        Ok((WorkerId(row.get(0)?), row.get::<_, Option<i64>>(1)?.map(JobId)))
-    });
+fn find(tx: &Tx<'_>, sql: &str, params: impl Params) -> Outcome<Option<(WorkerId, Option<JobId>)>> {
+    let mut find = tx.conn.prepare_cached(sql)?;
+    let row =
+        find.query_one(params, |row| Ok((WorkerId(row.get(0)?), row.get::<_, Option<i64>>(1)?.map(JobId))));
     Ok(row.optional()?)
 }
 

@@ -108,3 +108,40 @@ async fn each_dead_worker_has_a_transaction_of_its_own() {
         sql(&f).query_one("SELECT count(DISTINCT ended_at) FROM worker", [], |row| row.get(0)).unwrap();
     assert_eq!(times, 3);
 }
+
+/// A fast worker holds a hundred thousand: nobody can do anything until a transaction with all of them is over.
+#[tokio::test]
+async fn what_a_dead_worker_held_comes_back_in_parts() {
+    let f = Fixture::new();
+    let rescuer = f.rescuer().await;
+    let added = f.add(5_000).await;
+    let worker = f.worker().await;
+    assert_eq!(f.take(worker, 3_000).await.len() + f.take(worker, 3_000).await.len(), 2);
+    f.advance(PAST_LEASE);
+    let report = f.ticking().rescue(rescuer).await.unwrap();
+    assert_eq!((report.workers, report.rescued, report.discarded), (vec![worker], 5_000, 0));
+    let times: i64 =
+        sql(&f).query_one("SELECT count(DISTINCT available_at) FROM job", [], |row| row.get(0)).unwrap();
+    assert_eq!(times, 3);
+    let heir = f.worker().await;
+    let again = crate::fixture::ids(&f.take(heir, 5_000).await);
+    assert!(again == added, "all of them, in their order");
+}
+
+/// Who rescues may die between two parts.
+#[tokio::test]
+async fn a_rescue_that_was_begun_is_finished_by_others() {
+    let f = Fixture::new();
+    let rescuer = f.rescuer().await;
+    let added = f.add(3).await;
+    let worker = f.worker().await;
+    f.take(worker, 3).await;
+    f.cancel(&added[..1]).await.unwrap();
+    f.suspect(worker, Some(added[1])).await.unwrap();
+    sql(&f).execute("UPDATE worker SET ended_at = heartbeat_at WHERE id = ?1", [worker.0]).unwrap();
+    let report = f.rescue(rescuer).await.unwrap();
+    assert_eq!((report.workers.len(), report.rescued, report.discarded), (0, 2, 0));
+    assert_eq!(f.state(added[0]).await, JobState::Cancelled);
+    assert_eq!(f.job(added[1]).await.unwrap().unwrap().crash_count, 1);
+    assert_eq!(f.rescue(rescuer).await.unwrap().rescued, 0);
+}
