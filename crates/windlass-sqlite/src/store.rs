@@ -144,7 +144,21 @@ impl SqliteStore {
         let writer = self.with_threads(|threads| threads.writer.clone()).await?;
         writer.send(task).await.map_err(|_| stopped(ErrorKind::Unavailable))?;
         drop(writer);
-        answer.await.map_err(|_| stopped(ErrorKind::Ambiguous))?
+        self.named(answer.await.map_err(|_| stopped(ErrorKind::Ambiguous))?)
+    }
+
+    /// What is wrong with the file itself names it: its user may have several.
+    fn named<T>(&self, answer: Result<T>) -> Result<T> {
+        use ErrorKind::{Ambiguous, Internal, PermissionDenied, StorageFull, Unavailable};
+        answer.map_err(|error| match error.kind() {
+            Ambiguous | Internal | PermissionDenied | StorageFull | Unavailable
+                if !error.reason().contains(&*self.path.to_string_lossy()) =>
+            {
+                let message = format!("{}: {error}", self.path.display());
+                Error::new(error.kind(), message).with_source(error)
+            }
+            _ => error,
+        })
     }
 
     /// Asks what may take long: a page for which all jobs are looked at, counts, a minute's history.
@@ -175,7 +189,7 @@ impl SqliteStore {
         });
         reader.send(question).await.map_err(|_| stopped(ErrorKind::Unavailable))?;
         drop(reader);
-        answer.await.map_err(|_| stopped(ErrorKind::Unavailable))?
+        self.named(answer.await.map_err(|_| stopped(ErrorKind::Unavailable))?)
     }
 }
 

@@ -251,6 +251,8 @@ async fn a_database_that_another_holds_locked_is_unavailable() {
     let error = store.enqueue(&jobs(1)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.is_retryable());
+    let says = format!("{}: another process kept the database locked", store.path().display());
+    assert!(error.to_string().starts_with(&says), "{error}");
     other.execute_batch("ROLLBACK").unwrap();
     store.enqueue(&jobs(1)).await.unwrap();
 }
