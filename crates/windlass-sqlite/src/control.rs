@@ -12,12 +12,8 @@ use crate::{
 use rusqlite::params;
 use windlass_core::{CancelReply, Disposition, ErrorKind, EventType, JobId, JobState, RetryReply};
 
-/// Cancels jobs. One of the log that waits leaves it, so it can never be handed out; for one that runs its worker is asked.
-pub(crate) fn cancel(tx: &mut Tx<'_>, ids: &[JobId]) -> Outcome<Vec<CancelReply>> {
-    ids.iter().map(|&id| cancel_one(tx, id)).collect()
-}
-
-fn cancel_one(tx: &mut Tx<'_>, id: JobId) -> Outcome<CancelReply> {
+/// Cancels a job. One of the log that waits leaves it, so it can never be handed out; for one that runs its worker is asked.
+pub(crate) fn cancel(tx: &mut Tx<'_>, id: JobId) -> Outcome<CancelReply> {
     match locate::find(tx, id)? {
         None => Ok(CancelReply::NotFound),
         Some(Place::Dead { .. }) => Ok(CancelReply::Finished),
@@ -47,12 +43,8 @@ fn cancel_in_log(tx: &mut Tx<'_>, id: JobId, pos: i64) -> Outcome<CancelReply> {
     }
 }
 
-/// Makes jobs available now.
-pub(crate) fn retry(tx: &mut Tx<'_>, ids: &[JobId]) -> Outcome<Vec<RetryReply>> {
-    ids.iter().map(|&id| retry_one(tx, id)).collect()
-}
-
-fn retry_one(tx: &mut Tx<'_>, id: JobId) -> Outcome<RetryReply> {
+/// Makes a job available now.
+pub(crate) fn retry(tx: &mut Tx<'_>, id: JobId) -> Outcome<RetryReply> {
     match locate::find(tx, id)? {
         None => Ok(RetryReply::NotFound),
         Some(Place::Waiting { lane, state: Waiting::Retryable }) => {

@@ -48,7 +48,7 @@ fn a_job_is_found_by_its_id_among_any_number_of_queues() {
     let cost = |queues| {
         let mut store = Traced::new();
         let ids = add(&mut store, &mixed(queues, 4_000));
-        store.run(|tx| edit::delete(tx, &ids[5..6]));
+        store.run(|tx| edit::delete(tx, ids[5]));
         let unknown = JobId(ids[3_999].0 + 1_000);
         let looks = [ids[0], ids[5], ids[2_000], ids[3_999], unknown].map(|id| {
             let (place, work) = store.run(|tx| locate::find(tx, id));
@@ -257,7 +257,7 @@ fn a_claim_of_many_queues_is_a_few_statements() {
     let mut store = Traced::new();
     let jobs = mixed(1_000, 1_000);
     let ids = add(&mut store, &jobs);
-    store.run(|tx| control::cancel(tx, &ids[1..]));
+    ids[1..].iter().for_each(|id| drop(store.run(|tx| control::cancel(tx, *id))));
     let demands = jobs.iter().map(|job| QueueDemand::new(job.queue(), 10)).collect();
     let request = ClaimRequest { worker: store.worker, queues: demands };
     let (claimed, work) = store.run(|tx| claim::claim(tx, &request));
@@ -312,7 +312,7 @@ fn housekeeping_looks_at_some_queues_with_dead_jobs() {
     let cost = |queues| {
         let mut store = Traced::new();
         let ids = add(&mut store, &mixed(queues, queues));
-        store.run(|tx| control::cancel(tx, &ids));
+        ids.iter().for_each(|id| drop(store.run(|tx| control::cancel(tx, *id))));
         let rules = [RetentionRule::of_every_queue(JobState::Cancelled).with_count(1)];
         store.run(|tx| retention::past(tx, &rules, &Settings::DEFAULT, 0, 1_000)).1.steps
     };

@@ -13,14 +13,10 @@ use crate::{
 use rusqlite::params;
 use windlass_core::{DeleteReply, EditReply, Envelope, EventType, JobEdit, JobId, JobState};
 
-/// Changes jobs, each of them wholly or not at all.
-pub(crate) fn edit(tx: &mut Tx<'_>, ids: &[JobId], edit: &JobEdit) -> Outcome<Vec<EditReply>> {
+/// Changes a job, wholly or not at all.
+pub(crate) fn edit(tx: &mut Tx<'_>, id: JobId, edit: &JobEdit) -> Outcome<EditReply> {
     // Workers look again: what is available may have come nearer, and so may what is due next.
     tx.wake()?;
-    ids.iter().map(|&id| edit_one(tx, id, edit)).collect()
-}
-
-fn edit_one(tx: &mut Tx<'_>, id: JobId, edit: &JobEdit) -> Outcome<EditReply> {
     match locate::find(tx, id)? {
         None => Ok(EditReply::NotFound),
         Some(Place::Dead { .. }) if edit.when().is_some() => Ok(EditReply::Finished),
@@ -127,12 +123,8 @@ fn recount(tx: &mut Tx<'_>, count: Count, from: i32, to: i32) {
     tx.count(to, count, 1);
 }
 
-/// Removes jobs that no worker holds, with their errors.
-pub(crate) fn delete(tx: &mut Tx<'_>, ids: &[JobId]) -> Outcome<Vec<DeleteReply>> {
-    ids.iter().map(|&id| delete_one(tx, id)).collect()
-}
-
-fn delete_one(tx: &mut Tx<'_>, id: JobId) -> Outcome<DeleteReply> {
+/// Removes a job that no worker holds, with its errors.
+pub(crate) fn delete(tx: &mut Tx<'_>, id: JobId) -> Outcome<DeleteReply> {
     match locate::find(tx, id)? {
         None => return Ok(DeleteReply::NotFound),
         Some(Place::Waiting { lane, state }) => {

@@ -165,13 +165,13 @@ fn every_statement_finds_its_rows() {
     let request = SettleRequest { worker: store.worker, completions, exceptions };
     store.run(|tx| settle::settle(tx, &request));
     let ids: Vec<_> = claim.jobs.iter().map(|job| job.id).collect();
-    store.run(|tx| control::retry(tx, &ids[..1]));
+    store.run(|tx| control::retry(tx, ids[0]));
     store.run(|tx| promote::promote(tx, 10));
-    store.run(|tx| control::cancel(tx, &ids[1..3]));
-    store.run(|tx| edit::edit(tx, &ids[3..4], &JobEdit::new().with_priority(3)));
+    ids[1..3].iter().for_each(|id| drop(store.run(|tx| control::cancel(tx, *id))));
+    store.run(|tx| edit::edit(tx, ids[3], &JobEdit::new().with_priority(3)));
     let (more, _) = store.add("l", 3, 1);
-    store.run(|tx| edit::edit(tx, &more[..1], &JobEdit::new().with_priority(3)));
-    store.run(|tx| edit::delete(tx, &more[1..2]));
+    store.run(|tx| edit::edit(tx, more[0], &JobEdit::new().with_priority(3)));
+    store.run(|tx| edit::delete(tx, more[1]));
     let (claims, _) = store.claim(10);
     store.complete(&claims);
     let worker = store.worker;

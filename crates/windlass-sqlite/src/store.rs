@@ -24,7 +24,7 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -45,6 +45,10 @@ use windlass_core::{
 /// The next durable commit covers it, because the log reaches the disk in order.
 pub(crate) const DURABLE: bool = true;
 pub(crate) const RELAXED: bool = false;
+
+/// The most jobs that one transaction changes of those that a call names, and the time after which it leaves the rest to the next.
+const JOBS_AT_ONCE: usize = 500;
+const TIME_AT_ONCE: Duration = Duration::from_millis(50);
 
 /// The most transactions of one call of `maintain`; the next call goes on.
 const MAINTAIN_CHUNKS: u32 = 1_000;
@@ -134,6 +138,31 @@ impl SqliteStore {
     {
         let (task, answer) = Task::new(durable, work);
         self.send(task, answer).await
+    }
+
+    /// Does something to each of these jobs, to some of them in one transaction: not to more than a moment allows, since others wait.
+    async fn write_each<T, F>(&self, ids: &[JobId], work: F) -> Result<Vec<T>>
+    where
+        T: Send + 'static,
+        F: Fn(&mut Tx<'_>, JobId) -> Outcome<T> + Clone + Send + 'static,
+    {
+        let mut replies = Vec::with_capacity(ids.len());
+        while replies.len() < ids.len() {
+            let left = &ids[replies.len()..];
+            let (some, work) = (left[..left.len().min(JOBS_AT_ONCE)].to_vec(), work.clone());
+            let done = self.write(DURABLE, move |tx| {
+                let (began, mut replies) = (Instant::now(), Vec::with_capacity(some.len()));
+                for &id in &some {
+                    replies.push(work(tx, id)?);
+                    if began.elapsed() > TIME_AT_ONCE {
+                        break;
+                    }
+                }
+                Ok(replies)
+            });
+            replies.extend(done.await?);
+        }
+        Ok(replies)
     }
 
     async fn send<T: Send + 'static>(
@@ -379,31 +408,28 @@ impl JobStore for SqliteStore {
     }
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
-        let ids = ids.to_vec();
-        let replies = self.write(DURABLE, move |tx| control::cancel(tx, &ids)).await?;
-        if replies.contains(&CancelReply::Running) {
+        let replies = self.write_each(ids, control::cancel).await;
+        if replies.as_ref().map_or(true, |replies| replies.contains(&CancelReply::Running)) {
             self.signal.requested();
         }
         self.signal.ended.send_replace(());
-        Ok(replies)
+        replies
     }
 
     async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
-        let ids = ids.to_vec();
-        self.write(DURABLE, move |tx| control::retry(tx, &ids)).await
+        self.write_each(ids, control::retry).await
     }
 
     async fn edit(&self, ids: &[JobId], edit: &JobEdit) -> Result<Vec<EditReply>> {
         edit.check(&self.options.limits)?;
-        let (ids, edit) = (ids.to_vec(), edit.clone());
-        self.write(DURABLE, move |tx| edit::edit(tx, &ids, &edit)).await
+        let edit = Arc::new(edit.clone());
+        self.write_each(ids, move |tx, id| edit::edit(tx, id, &edit)).await
     }
 
     async fn delete(&self, ids: &[JobId]) -> Result<Vec<DeleteReply>> {
-        let ids = ids.to_vec();
-        let replies = self.write(DURABLE, move |tx| edit::delete(tx, &ids)).await?;
+        let replies = self.write_each(ids, edit::delete).await;
         self.signal.ended.send_replace(());
-        Ok(replies)
+        replies
     }
 
     async fn pause(&self, queue: &str, paused: bool) -> Result<()> {

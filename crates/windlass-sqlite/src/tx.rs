@@ -141,7 +141,9 @@ impl<'c> Tx<'c> {
 
     /// Makes waiting workers look again though nothing was appended. The number is not used.
     pub(crate) fn wake(&mut self) -> Outcome<()> {
-        self.next_sequence().map(|_| ())
+        let Memory { next_sequence, stored_sequence, handed, .. } = *self.memory;
+        // They do for what was appended in this transaction, or once it is told.
+        if next_sequence - stored_sequence > handed { Ok(()) } else { self.next_sequence().map(|_| ()) }
     }
 
     /// Writes something that changes nothing: only a transaction that writes waits for the disk, and so for all before it. Of an UPDATE to what

@@ -1,6 +1,9 @@
 use crate::fixture::{Fixture, ids, job};
 use std::time::Duration;
-use windlass_core::{CancelReply, Disposition, ErrorKind, JobFilter, JobId, JobState, JobStore, RetryReply};
+use windlass_core::{
+    CancelReply, DeleteReply, Disposition, EditReply, ErrorKind, JobEdit, JobFilter, JobId, JobState,
+    JobStore, RetryReply,
+};
 
 #[tokio::test]
 async fn cancel_tells_what_it_did() {
@@ -114,4 +117,24 @@ async fn lists_are_newest_first_filtered_and_paged() {
         assert_eq!(list(JobFilter { state: Some(state), ..all.clone() }).await, expected, "{state}");
     }
     assert!(f.jobs(&JobFilter { limit: 0, ..all }).await.is_err());
+}
+
+/// Nobody can do anything until a transaction with all of them is over.
+#[tokio::test]
+async fn many_that_are_named_are_changed_in_parts() {
+    let f = Fixture::new();
+    let mut ids = f.add(1_100).await;
+    ids.push(ids[0]);
+    let ticking = f.ticking();
+    let replies = ticking.cancel(&ids).await.unwrap();
+    assert!(replies[..1_100].iter().all(|reply| *reply == CancelReply::Cancelled));
+    assert_eq!(replies[1_100..], [CancelReply::Finished]);
+    let parts = "SELECT count(DISTINCT finished_at) FROM dead";
+    let parts: i64 = crate::idle_lanes::sql(&f).query_one(parts, [], |row| row.get(0)).unwrap();
+    assert!(parts >= 3, "{parts} transactions");
+    assert_eq!(ticking.retry(&ids).await.unwrap()[1_099], RetryReply::Retried);
+    let edit = JobEdit::new().with_priority(3);
+    assert_eq!(ticking.edit(&ids, &edit).await.unwrap(), vec![EditReply::Edited; 1_101]);
+    assert_eq!(ticking.delete(&ids).await.unwrap()[1_099..], [DeleteReply::Deleted, DeleteReply::NotFound]);
+    assert!(ticking.cancel(&[]).await.unwrap().is_empty());
 }
