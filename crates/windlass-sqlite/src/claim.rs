@@ -20,6 +20,8 @@ use windlass_core::{Attributes, Claim, ClaimRequest, Claimed, ClaimedJob, JobId,
 const CLAIM_MAX: u32 = 20_000;
 /// A claim ends early when its args exceed this: its buffer lives as long as its last job.
 const CLAIM_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The most jobs of one claim that take their turns by keys: each costs several times what others do.
+const TURNS_MAX: u32 = 5_000;
 
 /// How often one claim looks for more turns in a keyed lane.
 const ROUNDS: u32 = 16;
@@ -129,7 +131,7 @@ impl Round<'_> {
             self.claimed.contended = true;
             return Ok(());
         };
-        let end = self.left.saturating_sub(most);
+        let end = self.left.saturating_sub(most.min(TURNS_MAX));
         for round in 1..=ROUNDS {
             let chosen = key_claim::choose(tx, &keyed, self.left - end, self.bytes)?;
             if let Some(range) = chosen.range {
@@ -142,6 +144,10 @@ impl Round<'_> {
                 break;
             }
             self.claimed.contended |= round == ROUNDS;
+        }
+        if most > TURNS_MAX && self.left <= end {
+            // The rest is before what other lanes have.
+            (self.left, self.claimed.contended) = (0, true);
         }
         Ok(())
     }

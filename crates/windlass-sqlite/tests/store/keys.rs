@@ -248,3 +248,23 @@ async fn a_lost_answer_makes_room() {
     }
     assert!(!claims.is_empty() && ids(&claims).len() <= 2);
 }
+
+/// Twenty thousand take a second, in which nobody else can do anything.
+#[tokio::test]
+async fn one_claim_has_a_few_thousand_turns() {
+    let f = Fixture::new();
+    limit(&f, at_once(3_000)).await;
+    for key in ["a", "b", "c"] {
+        add_of(&f, key, 2_500).await;
+    }
+    f.enqueue(&[job("test").with_priority(5)]).await.unwrap();
+    let worker = f.worker().await;
+    let first = f.claim(&demand(worker, 20_000)).await.unwrap();
+    assert_eq!(
+        (ids(&first.claims).len(), first.contended),
+        (5_000, true),
+        "none of another priority before these"
+    );
+    let rest = f.claim(&demand(worker, 20_000)).await.unwrap();
+    assert_eq!((ids(&rest.claims).len(), rest.contended), (2_501, false));
+}
