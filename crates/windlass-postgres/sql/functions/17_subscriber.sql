@@ -19,6 +19,9 @@ END $$;
 --   Nobody pays for these indexes but who applies.
 -- * Which transactions brought jobs is noted, because nothing in a row says so for certain: rehome takes jobs that this cluster's own
 --   transactions wrote for jobs that nobody has worked.
+-- * A physical copy of the other cluster has the row of table home as it stands there, which says that the log is at home. It counts as moved from now on, also where this is undone: nothing
+--   says for certain that nothing was received.
+-- Refused where a worker is live: this is not the side that receives.
 -- Cost: the building of the indexes; nothing while the tables are empty.
 CREATE OR REPLACE FUNCTION {schema}.prepare_subscriber(p_on boolean DEFAULT true) RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning
@@ -27,6 +30,13 @@ DECLARE
     v_leaf  text;
     v_place text;
 BEGIN
+    IF p_on THEN
+        IF EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.ended_at IS NULL AND w.heartbeat_at + w.lease > clock_timestamp()) THEN
+            RAISE 'workers are live here, and what they hold would run again: prepare the side that receives, and a copy of a cluster with workers when their leases are over'
+                USING ERRCODE = 'WL006';
+        END IF;
+        UPDATE {schema}.home SET xid = '0', system = NULL;
+    END IF;
     FOR v_segment IN 0..3 LOOP
         FOREACH v_leaf IN ARRAY ARRAY['job', 'result'] LOOP
             v_place := CASE v_leaf WHEN 'job' THEN 'lane_id, xid, id' ELSE 'lane_id, seq, job_id' END;

@@ -36,9 +36,21 @@ impl Cluster {
         let server = OwnCluster::start();
         run("psql", &["-q", "-d", &server.url, "-c", "ALTER SYSTEM SET wal_level = logical"]);
         server.crash_and_restart();
+        Self::of(server).await
+    }
+
+    async fn of(server: OwnCluster) -> Self {
         let (client, connection) = tokio_postgres::connect(&server.url, tokio_postgres::NoTls).await.unwrap();
         tokio::spawn(connection);
         Self { server, client }
+    }
+
+    /// What this cluster is now, as a cluster of its own.
+    async fn copy(&self) -> Self {
+        let mut server = OwnCluster::empty();
+        server.run("pg_basebackup", &["-X", "stream", "-c", "fast", "--no-sync", "-d", &self.server.url]);
+        server.first_start();
+        Self::of(server).await
     }
 
     async fn run(&self, sql: &str) {
@@ -80,17 +92,21 @@ async fn follow(old: &Cluster, new: &Cluster) {
     );
     run("psql", &["-q", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null", "-d", &new.server.url, "-f", file]);
     new.run("SELECT windlass.prepare_subscriber()").await;
-    let (host, port) =
-        address(&old.server.url).split_once(':').map(|(h, p)| (h.to_owned(), p.to_owned())).unwrap();
-    new.run(&format!(
-        "CREATE SUBSCRIPTION followed CONNECTION 'host={host} port={port} user=postgres dbname=postgres'
-         PUBLICATION everything WITH (streaming = off)"
-    ))
-    .await;
+    subscribe(old, new, "").await;
     until("every table was copied", async || {
         new.text("SELECT count(*)::text FROM pg_subscription_rel WHERE srsubstate <> 'r'").await.unwrap()
             == "0"
     })
+    .await;
+}
+
+async fn subscribe(old: &Cluster, new: &Cluster, options: &str) {
+    let address = address(&old.server.url);
+    let (host, port) = address.split_once(':').unwrap();
+    new.run(&format!(
+        "CREATE SUBSCRIPTION followed CONNECTION 'host={host} port={port} user=postgres dbname=postgres'
+         PUBLICATION everything WITH (streaming = off{options})"
+    ))
     .await;
 }
 
@@ -169,4 +185,53 @@ async fn a_worker_that_runs_on_across_a_switch_to_a_subscriber_finishes_everythi
     // Nothing is left of what only a subscriber needs.
     let left = "SELECT count(*)::text FROM pg_class WHERE relname LIKE 'job\\__\\_place' OR relname LIKE 'result\\__\\_place'";
     assert_eq!(new.text(left).await.unwrap(), "0");
+}
+
+/// As hosted blue/green deployments do: the cluster that follows is a physical copy, in which the log is at home by all that stands there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_physical_copy_that_follows_finishes_everything() {
+    let old = Cluster::start().await;
+    let client = Client::connect(&old.server.url).await.unwrap();
+    client.migrate().await.unwrap();
+    old.run("CREATE PUBLICATION everything FOR ALL TABLES").await;
+    let before = client.enqueue_many(work(20)).await.unwrap();
+    old.run("SELECT pg_create_logical_replication_slot('followed', 'pgoutput')").await;
+    let new = old.copy().await;
+    new.run("SELECT windlass.prepare_subscriber()").await;
+    subscribe(&old, &new, ", copy_data = off, create_slot = off, slot_name = 'followed'").await;
+
+    // The old one is ahead from now on, in transactions and in all that it numbers.
+    old.advance(2_000).await;
+    let runs = Runs::default();
+    let handler = |runs: &Runs| {
+        let noted = runs.clone();
+        move |_: Work, context: Context| noted.clone().note(context.id())
+    };
+    let worker = Worker::builder(&client).queue("default", 5).handle(handler(&runs)).start().await.unwrap();
+    until("they are done", async || runs.counts().len() == before.len()).await;
+    worker.shutdown().await;
+    let mut open = client.enqueue_many(work(OPEN)).await.unwrap();
+    let refused = old
+        .client
+        .batch_execute("SELECT windlass.register('w', '{}', '{}', 60), windlass.prepare_subscriber()")
+        .await;
+    let refused = refused.expect_err("a worker is live");
+    assert!(refused.as_db_error().unwrap().message().contains("prepare the side that receives"), "{refused}");
+    part(&old, &new).await;
+
+    let enqueued =
+        new.client.query_one("SELECT windlass.enqueue('work', '{\"letters\": \"\"}')", &[]).await.unwrap();
+    let client = Client::connect(&new.server.url).await.unwrap();
+    open.extend(client.enqueue_many(work(3)).await.unwrap());
+    let later = Runs::default();
+    let worker = Worker::builder(&client).queue("default", 5).handle(handler(&later)).start().await.unwrap();
+    until("everything is done", async || later.counts().len() > open.len()).await;
+    worker.shutdown().await;
+    let later = later.counts();
+    assert!(open.iter().all(|id| later.contains_key(id)), "lost");
+    assert!(
+        later.iter().all(|(id, times)| *times == 1 && !before.contains(id)),
+        "done again, or two jobs of one id: {later:?}"
+    );
+    drop(enqueued);
 }
