@@ -32,14 +32,35 @@ BEGIN
     END IF;
 END $$;
 
+-- is_ahead(): whether rows of the log name a transaction that is later than the one that wrote them here: they came from another cluster, which was ahead. Clusters that were
+-- made from one data folder have one identifier.
+-- Cost: a probe for each lane, and a few.
+CREATE OR REPLACE FUNCTION {schema}.is_ahead() RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+AS $$
+DECLARE
+    v_now bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+BEGIN
+    RETURN coalesce((
+        SELECT bool_or(n.xid::text::bigint > v_now - ((v_now - n.writer::text::bigint) & 4294967295)) FROM (
+            (SELECT s.event_xid AS xid, s.xmin AS writer FROM {schema}.settlement s WHERE s.event_xid IS NOT NULL ORDER BY s.event_xid DESC LIMIT 1)
+            UNION ALL
+            (SELECT k.event_pos, k.xmin FROM {schema}.claim k WHERE k.event_pos IS NOT NULL AND k.event_late IS NULL ORDER BY k.event_pos DESC LIMIT 1)
+            UNION ALL
+            (SELECT e.event_xid, e.xmin FROM {schema}.event e ORDER BY e.event_pos DESC, e.event_n DESC LIMIT 1)
+            UNION ALL
+            SELECT j.xid, j.xmin FROM {schema}.lane l CROSS JOIN LATERAL (
+                SELECT j.xid, j.xmin FROM {schema}.job j WHERE j.lane_id = l.id AND j.xid < '{direct}' ORDER BY j.xid DESC LIMIT 1) AS j) AS n), false);
+END $$;
+
 -- home_state(): 'home'; 'rewritten': somebody wrote the row of table home anew (pg_repack does, and who restores a dump into the cluster that it is of), but positions in the log are true;
 -- 'moved': the log came here from another cluster.
--- Cost: one row.
+-- Cost: one row; where it was written anew also is_ahead.
 CREATE OR REPLACE FUNCTION {schema}.home_state() RETURNS text
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT CASE WHEN h.xmin = h.xid::xid THEN 'home'
-                WHEN h.system = {schema}.system_identifier() THEN 'rewritten'
+                WHEN h.system = {schema}.system_identifier() THEN CASE WHEN {schema}.is_ahead() THEN 'moved' ELSE 'rewritten' END
                 ELSE 'moved' END
     FROM (SELECT 1) AS one LEFT JOIN {schema}.home h ON true
 $$;

@@ -314,6 +314,32 @@ async fn what_was_due_before_the_move_is_not_passed_over() {
     assert_eq!(store.promote(1_000).await.unwrap().count, 1);
 }
 
+/// Clusters that were made from one data folder, as copies of a template, have one identifier. What came from one that was ahead is told by its transactions, whatever of it is there.
+#[tokio::test]
+async fn a_restore_into_a_cluster_of_the_same_identifier_is_a_move() {
+    for done in [0, 10, 30] {
+        let fixture = Fixture::shared().await;
+        let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+        let all = enqueue_jobs(&store, 30).await;
+        let worker = worker_on(&store).await;
+        if done > 0 {
+            worker.complete_claims(&worker.claim(done).await).await;
+        }
+        let client = fixture.sql().await;
+        let [jobs, claims, home] = moved("1000000000");
+        let ended =
+            "UPDATE windlass.settlement SET event_xid = (event_xid::text::bigint + 1000000000)::text::xid8;
+            UPDATE windlass.claim SET event_pos = (event_pos::text::bigint + 1000000000)::text::xid8";
+        let home = home.replace(", system = 1", "");
+        client.batch_execute(&fixture.text(&format!("{jobs}; {claims}; {ended}; {home}"))).await.unwrap();
+        let new = enqueue_every_way(&fixture, &client).await;
+        let worker = worker_on(&store).await;
+        store.promote(1_000).await.unwrap();
+        let found: BTreeSet<_> = worker.drain(7).await.into_iter().collect();
+        assert_eq!(found, all[done as usize..].iter().copied().chain(new).collect(), "{done} were done");
+    }
+}
+
 /// A table that was only rewritten, as pg_repack does, moves nothing.
 #[tokio::test]
 async fn a_rewritten_table_is_not_a_move() {
