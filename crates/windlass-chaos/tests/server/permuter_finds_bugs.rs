@@ -279,7 +279,7 @@ async fn a_serial_key_that_is_let_go_by_a_failed_attempt() {
     finds(
         "serial_vs_failed_attempt",
         "make_room",
-        "{schema}.key_pending(b, p_queue, r.key)",
+        "(b, r.key) IN (SELECT p.id, p.key FROM pending p)",
         "false",
         "begun and not over",
     )

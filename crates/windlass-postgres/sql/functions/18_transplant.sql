@@ -185,7 +185,7 @@ BEGIN
     UPDATE {schema}.waiting SET state = 'no_handler' WHERE state = 'no_handler'; -- since this transaction: its trigger says so
     IF to_regclass('{schema}.job_0_place') IS NOT NULL THEN PERFORM {schema}.prepare_subscriber(false); END IF;
     -- What is over is over: no settlement tells claims of it any more.
-    UPDATE {schema}.key_room r SET held = 0, begun = ARRAY(SELECT b FROM unnest(r.begun) AS b WHERE {schema}.key_pending(b, r.queue, r.key)), ended = coalesce((SELECT sum(e.jobs) FROM {schema}.key_ended e WHERE e.queue = r.queue AND e.key = r.key), 0);
+    UPDATE {schema}.key_room r SET held = 0, begun = ARRAY(SELECT p.id FROM {schema}.keys_pending(r.begun, r.queue) p WHERE p.key = r.key), ended = coalesce((SELECT sum(e.jobs) FROM {schema}.key_ended e WHERE e.queue = r.queue AND e.key = r.key), 0);
     DELETE FROM {schema}.key_room r WHERE r.begun = '{}' AND r.ended = 0;
     UPDATE {schema}.key_lane SET folded = pg_current_snapshot();
     UPDATE {schema}.key_turn SET tag = finish, blocked = false, due_at = NULL WHERE blocked;

@@ -1,21 +1,37 @@
 -- Which jobs of keys with a concurrency or a rate are held, and which of serial keys are not over. All of it under the queue's lock.
 
--- key_pending(id, queue, key): whether the job is of this queue and key, and not over.
-CREATE OR REPLACE FUNCTION {schema}.key_pending(p_id bigint, p_queue text, p_key text) RETURNS boolean
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+-- keys_pending(ids, queue): those of these jobs that are of this queue and not over, and their keys.
+-- Cost: some probes for a job that waits, is dead or stands unclaimed in the log, as nearly all of them do; find_jobs for others. Asked one by one where they are, 20,000 that had come
+-- back took longer than a claim may, and each claim began anew.
+CREATE OR REPLACE FUNCTION {schema}.keys_pending(p_ids bigint[], p_queue text) RETURNS TABLE (id bigint, key text)
+    LANGUAGE plpgsql STABLE ROWS 1000 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
-DECLARE
-    f record;
+#variable_conflict use_column
 BEGIN
-    -- Nearly all of them wait for their next attempt.
-    IF EXISTS (SELECT 1 FROM {schema}.waiting h JOIN {schema}.lane l ON l.id = h.lane_id
-               WHERE h.id = p_id AND l.queue = p_queue AND {schema}.key_of(h.attributes) = p_key) THEN
-        RETURN true;
-    END IF;
-    SELECT * INTO f FROM {schema}.find_job(p_id);
-    RETURN f.place IS NOT DISTINCT FROM 'log' AND f.settled_at IS NULL AND EXISTS (
-        SELECT 1 FROM {schema}.job j JOIN {schema}.lane l ON l.id = j.lane_id
-        WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id AND l.queue = p_queue AND {schema}.key_of(j.attributes) = p_key);
+    IF p_ids = '{}' THEN RETURN; END IF;
+    RETURN QUERY
+    WITH cursor AS MATERIALIZED (
+        SELECT l.id AS lane_id, k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id FROM {schema}.lane l LEFT JOIN LATERAL (
+            SELECT * FROM {schema}.claim k WHERE k.lane_id = l.id ORDER BY k.seq DESC LIMIT 1) AS k ON true
+        WHERE l.queue = p_queue
+    ), looked AS MATERIALIZED (
+        SELECT u.id, w.lane_id, coalesce(w.attributes, j.attributes) AS attributes, w.lane_id IS NULL AND j.lane_id IS NULL
+                   AND (SELECT true FROM {schema}.dead d WHERE d.id = u.id LIMIT 1) IS NULL AS elsewhere
+        FROM unnest(p_ids) AS u(id)
+        LEFT JOIN LATERAL (SELECT h.lane_id, h.attributes FROM {schema}.waiting h WHERE h.id = u.id OFFSET 0) AS w ON true
+        LEFT JOIN LATERAL (
+            SELECT j.lane_id, j.attributes FROM (
+                SELECT j.lane_id, j.xid, j.attributes FROM {schema}.job j WHERE j.id = u.id AND j.moved AND j.xid < '{direct}' OFFSET 0) AS j
+            JOIN cursor k ON k.lane_id = j.lane_id
+            WHERE w.lane_id IS NULL AND NOT coalesce({schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, u.id), false)
+              AND (SELECT true FROM {schema}.cancelled_in_log s WHERE s.job_id = u.id AND s.lane_id = j.lane_id LIMIT 1) IS NULL LIMIT 1) AS j ON true
+    )
+    SELECT l.id, {schema}.key_of(l.attributes) FROM looked l WHERE l.attributes IS NOT NULL AND (l.lane_id IS NULL OR l.lane_id IN (SELECT k.lane_id FROM cursor k))
+    UNION ALL
+    SELECT f.id, {schema}.key_of(j.attributes) FROM {schema}.find_jobs(ARRAY(SELECT l.id FROM looked l WHERE l.elsewhere)) f
+        CROSS JOIN LATERAL (SELECT j.attributes FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = f.id OFFSET 0) AS j
+        WHERE f.place = 'log' AND f.settled_at IS NULL AND f.lane_id IN (SELECT k.lane_id FROM cursor k);
 END $$;
 
 -- make_room(queue): what was settled since is held no more; jobs of serial keys that are over let the next ones go. Keys for which something changed are in turn again.
@@ -123,12 +139,15 @@ BEGIN
                    coalesce(array_agg(t.id) FILTER (WHERE t.is_over), '{}') AS over_ids,
                    coalesce(array_agg(t.id) FILTER (WHERE t.id IS NOT NULL AND t.is_over IS NOT TRUE), '{}') AS look_ids FROM told t GROUP BY t.key) AS k
         CROSS JOIN LATERAL (SELECT h.*, h.ctid AS place FROM {schema}.key_room h WHERE h.queue = p_queue AND h.key = k.key ORDER BY h.n DESC LIMIT 1) AS h
+    ), pending AS MATERIALIZED ( -- asked for only where something was begun
+        SELECT p.* FROM {schema}.keys_pending(ARRAY(
+            SELECT b FROM room r CROSS JOIN LATERAL unnest(r.begun) AS b WHERE b <> ALL (r.over_ids) AND b = ANY (r.look_ids)), p_queue) p
     ), was AS (DELETE FROM {schema}.key_room h WHERE h.ctid = ANY (ARRAY(SELECT r.place FROM room r)))
     INSERT INTO {schema}.key_room (queue, key, held, begun, ended)
         SELECT p_queue, r.key, r.left, r.begun, r.ended FROM (
             SELECT r.key, greatest(r.held - r.freed, 0) AS left, r.ended + r.more_ended AS ended, ARRAY(
                 SELECT b FROM unnest(r.begun) AS b
-                WHERE b <> ALL (r.over_ids) AND (b <> ALL (r.look_ids) OR {schema}.key_pending(b, p_queue, r.key))) AS begun
+                WHERE b <> ALL (r.over_ids) AND (b <> ALL (r.look_ids) OR (b, r.key) IN (SELECT p.id, p.key FROM pending p))) AS begun
             FROM room r OFFSET 0) AS r
         WHERE r.left > 0 OR r.begun <> '{}' OR r.ended > 0;
     PERFORM {schema}.turn_again(p_queue, ARRAY(SELECT DISTINCT k FROM unnest(v_keys) AS k));
@@ -169,8 +188,9 @@ BEGIN
         DELETE FROM {schema}.key_room h WHERE h.queue = p_queue AND (p_keys IS NULL OR h.key = ANY (p_keys)) RETURNING h.*
     ), held AS MATERIALIZED (
         SELECT h.key, h.id FROM {schema}.key_held h JOIN {schema}.lane l ON l.id = h.lane_id WHERE l.queue = p_queue AND (p_keys IS NULL OR h.key = ANY (p_keys))
-    ), begun AS ( -- grouped, not joined: of what came from a table a moment ago the planner knows no size, and would compare each with each
-        SELECT c.key, c.id, bool_or(c.held) AS held FROM (
+    ), named AS MATERIALIZED ( -- grouped, not joined: of what came from a table a moment ago the planner knows no size, and would compare each with each
+        -- Of which nothing was told, and which was not held until now, is not over: in the log it would take a search for each.
+        SELECT c.key, c.id, bool_or(c.held) AS held, bool_or(c.held) OR bool_or(c.is_over) IS NULL AS stays FROM (
             SELECT h.key, h.id, true AS held, true AS begun, NULL::boolean AS is_over FROM held h
             UNION ALL
             SELECT b.key, x.id, false, true, NULL FROM (SELECT DISTINCT ON (b.key) * FROM before b ORDER BY b.key, b.n DESC) AS b CROSS JOIN LATERAL unnest(b.begun) AS x(id)
@@ -178,9 +198,10 @@ BEGIN
             SELECT t.key, t.job_id, false, false, t.is_over FROM told t
             UNION ALL
             SELECT w.key, w.id, false, false, false FROM unnest(v_held) AS w) AS c
-        -- Of which nothing was told, and which was not held until now, is not over: in the log it would take a search for each.
         GROUP BY c.key, c.id HAVING bool_or(c.held) OR bool_or(c.begun) AND bool_or(c.is_over) IS NOT TRUE
-            AND (bool_or(c.is_over) IS NULL OR {schema}.key_pending(c.id, p_queue, c.key))
+    ), begun AS (
+        SELECT n.key, n.id, n.held FROM named n
+        WHERE n.stays OR (n.id, n.key) IN (SELECT p.id, p.key FROM {schema}.keys_pending(ARRAY(SELECT x.id FROM named x WHERE NOT x.stays), p_queue) p)
     ), counts AS (
         SELECT b.key, count(*) FILTER (WHERE b.held) AS held, array_agg(b.id) AS ids, 0 AS ended FROM begun b GROUP BY b.key
         UNION ALL

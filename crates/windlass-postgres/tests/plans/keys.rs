@@ -102,6 +102,21 @@ async fn many_serial_keys_may_be_held_when_their_limits_change() {
     assert_eq!(s.value::<i64>(room).await, 60_000);
 }
 
+/// What of many serial keys came back at once is looked for together: one by one it took the next claim longer than any call waits.
+#[tokio::test]
+async fn many_serial_keys_may_come_back_at_once() {
+    let keyed = Keyed::begin().await;
+    let (s, worker) = (&keyed.session, keyed.worker);
+    s.run("SELECT windlass.limit_keys('q', serial => true)").await;
+    keyed.hold(2_000).await;
+    s.run(&format!("SELECT windlass.end_worker({worker}, false)")).await;
+    s.bounded_undone("jobs that came back", "windlass.make_room('q')", 2_000 * 45).await;
+    s.bounded_undone("jobs that came back", "windlass.count_held('q')", 2_000 * 45).await;
+    s.run("SELECT windlass.make_room('q')").await;
+    let room = "SELECT count(*) FROM windlass.key_room WHERE held = 0 AND cardinality(begun) = 1";
+    assert_eq!(s.value::<i64>(room).await, 2_000, "none of them is over");
+}
+
 #[tokio::test]
 async fn a_held_snapshot_does_not_count() {
     what_was_done_beside_a_snapshot_does_not_count().await;
