@@ -68,16 +68,23 @@ BEGIN
         v_rest := NULL;
         WHILE selected < v_most LOOP
             BEGIN
-                PERFORM pg_sleep(v_rest);
-                v_began := clock_timestamp();
-                SELECT coalesce(array_agg((l.job).id) FILTER (WHERE l.next IS NULL), '{}'), max(l.next)
-                    INTO v_ids, v_after
-                    FROM {schema}.list_jobs(v_state, p_queue, p_kind, v_after, least(v_page, v_most - selected)::integer, 50000, p_tag, p_error, p_args) AS l;
+                IF v_rest > 0 THEN PERFORM pg_sleep(least(v_rest, 1)); END IF; -- a second at a time, because it holds a snapshot
+                v_rest := v_rest - 1;
+                IF (v_rest > 0) IS NOT TRUE THEN
+                    v_began := clock_timestamp();
+                    SELECT coalesce(array_agg((l.job).id) FILTER (WHERE l.next IS NULL), '{}'), max(l.next)
+                        INTO v_ids, v_after
+                        FROM {schema}.list_jobs(v_state, p_queue, p_kind, v_after, least(v_page, v_most - selected)::integer, 50000, p_tag, p_error, p_args) AS l;
+                END IF;
             EXCEPTION WHEN OTHERS OR query_canceled THEN
                 IF p_dry_run THEN RAISE; END IF;
                 GET STACKED DIAGNOSTICS v_code = RETURNED_SQLSTATE, v_message = MESSAGE_TEXT, v_detail = PG_EXCEPTION_DETAIL;
                 EXIT jobs;
             END;
+            IF v_rest > 0 THEN
+                COMMIT;
+                CONTINUE;
+            END IF;
             IF p_action <> 'delete' THEN
                 v_old := 0;
                 v_new := '{}';

@@ -74,6 +74,27 @@ postgres sql jobs.delete jobs {} 608"
     );
 }
 
+/// However slowly it goes: between two jobs it holds no snapshot for more than a second.
+#[tokio::test]
+async fn a_slow_call_holds_no_snapshot_for_long() {
+    let s = Session::fresh().await;
+    s.enqueue(2, "'k'").await;
+    let call = s.fixture.text("CALL windlass.cancel_jobs(kind => 'k', per_second => 0.001)");
+    let slow = s.fixture.sql().await;
+    let pid: i32 = slow.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    let slow = tokio::spawn(async move { slow.batch_execute(&call).await });
+    let sleeps =
+        format!("SELECT xact_start::text FROM pg_stat_activity WHERE pid = {pid} AND wait_event = 'PgSleep'");
+    let since =
+        || async { s.client.query_opt(&sleeps, &[]).await.unwrap().map(|row| row.get::<_, String>(0)) };
+    let first = eventually("it rests", since).await;
+    eventually("another transaction", || async { since().await.filter(|since| *since != first) }).await;
+    s.run(&format!("SELECT pg_cancel_backend({pid})")).await;
+    slow.await.unwrap().expect_err("cancelled");
+    let noted = "SELECT count || ' ' || outcome FROM windlass.audit";
+    assert_eq!(s.value::<String>(noted).await, "1 57014");
+}
+
 #[tokio::test]
 async fn each_job_is_edited_once_wherever_it_goes() {
     let s = Session::fresh().await;
