@@ -55,7 +55,7 @@ impl<T> Control<T> {
             }
             match self.some_on(db, &connection, some, more).await {
                 Ok(some) => replies.extend(some),
-                // Two calls may wait for one another's lanes; each job by itself waits for one only.
+                // Two calls may wait for one another's lanes; each job by itself waits for one only. Definitions of an older program know no short_wait.
                 Err(error) if is_lock_failure(&error) || !error.is_connection_loss() => {
                     for id in some {
                         connection.extend(Patience::Call);
@@ -76,11 +76,12 @@ impl<T> Control<T> {
         more: &[Param<'_>],
     ) -> Result<Vec<T>> {
         let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
-        // With locks of some lanes it waits for others for less than deadlock_timeout: who changes limits of keys waits for all of a queue's.
-        let sql = "WITH patience AS MATERIALIZED (SELECT set_config('lock_timeout', least(300, 1 + floor(300 * extract(epoch FROM current_setting('deadlock_timeout')::interval)))::text, true)) "
-            .to_owned()
-            + &self.sql.replace("($1", "(u.id")
-            + " FROM patience CROSS JOIN unnest($1) WITH ORDINALITY AS u(id, n) ORDER BY u.n";
+        // With locks of some lanes: who changes limits of keys waits for all of a queue's.
+        let sql =
+            "WITH patience AS MATERIALIZED (SELECT set_config('lock_timeout', {schema}.short_wait(), true)) "
+                .to_owned()
+                + &self.sql.replace("($1", "(u.id")
+                + " FROM patience CROSS JOIN unnest($1) WITH ORDINALITY AS u(id, n) ORDER BY u.n";
         let rows = on.query(&db.sql(&sql), &with((&ids, Type::INT8_ARRAY), more), Effect::Repeatable).await?;
         rows.iter().map(|row| self.read(row)).collect()
     }

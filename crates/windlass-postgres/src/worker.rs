@@ -10,6 +10,7 @@ use crate::{
     open_claims::PossiblyOpen,
     query::{Param, Query},
     row::{from_ms, get},
+    segment::segment,
 };
 use std::sync::Arc;
 use tokio_postgres::{Row, types::Type};
@@ -21,6 +22,7 @@ use windlass_core::{
 pub(crate) async fn register(db: &Database, spec: &WorkerSpec) -> Result<Registration> {
     spec.check()?;
     let mut connection = db.upkeep("register").await?;
+    segment(db, &connection).await?; // refused without the rows of a migration: no job would ever be found
     ensure_home(db, &mut connection).await?;
     lock(&db.caches.due).forget();
     lock(&db.caches.due_schedules).forget();

@@ -16,6 +16,11 @@ BEGIN
     EXECUTE format('CREATE OR REPLACE VIEW {schema}.%I AS %s', p_name, p_query);
 END $$;
 
+-- short_wait(): for how long who has locks waits for another, as lock_timeout has it: for less than deadlock_timeout, beyond which PostgreSQL may end either of the two.
+CREATE OR REPLACE FUNCTION {schema}.short_wait() RETURNS text
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT least(300, 1 + floor(300 * extract(epoch FROM current_setting('deadlock_timeout')::interval)))::text $$;
+
 -- hold_views(): locks all views. Who reads one comes from it to others that it is made of, and may come to any of them in the same transaction: so
 -- it gives back what it has and tries again before such a wait counts as a deadlock, which would end one of the two. The last
 -- try waits: for whoever waits for a table that the migration has locked, all this time.
@@ -23,11 +28,12 @@ CREATE OR REPLACE FUNCTION {schema}.hold_views() RETURNS void
     LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    v_view record;
+    v_view  record;
+    v_until timestamptz := clock_timestamp() + interval '30 seconds';
 BEGIN
-    FOR i IN REVERSE 100..0 LOOP
+    LOOP
         BEGIN
-            PERFORM set_config('lock_timeout', CASE WHEN i > 0 THEN '300ms' ELSE '0' END, true);
+            PERFORM set_config('lock_timeout', CASE WHEN clock_timestamp() < v_until THEN {schema}.short_wait() ELSE '0' END, true);
             FOR v_view IN SELECT c.oid::regclass AS name, c.relowner::regrole AS owner FROM pg_catalog.pg_class c
                           WHERE c.relnamespace = '{schema}'::regnamespace AND c.relkind = 'v' AND pg_has_role(c.relowner, 'USAGE') ORDER BY c.oid DESC
             LOOP

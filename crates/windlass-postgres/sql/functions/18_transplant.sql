@@ -95,12 +95,12 @@ END $$;
 -- log came here up to their xmin (a subtransaction's is later than xid); nobody has worked on them, because the
 -- fence refuses. Rows that were copied here may have such an xid by chance, so transactions that copied are left out: see copied_by.
 -- Logical replication carries no sequences, so own rows may carry the ids of older jobs: such a job gets another id.
--- Who reads the log locks its tables in another order. So it waits for less than deadlock_timeout, gives back what it has, and tries again.
+-- Who reads the log locks its tables in another order. So it waits for a short time, gives back what it has, and tries again.
 CREATE OR REPLACE FUNCTION {schema}.rehome() RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '300ms'
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = 0
 AS $$
 DECLARE
-    v_tries integer := 0;
+    v_until timestamptz := clock_timestamp() + interval '5 minutes';
     v_count bigint;
     v_more  bigint;
     v_own   bigint;
@@ -108,14 +108,14 @@ DECLARE
     v_now   bigint;
 BEGIN
     IF {schema}.home_state() = 'home' THEN RETURN NULL; END IF; -- without the locks
+    PERFORM set_config('lock_timeout', {schema}.short_wait(), true);
     LOOP
         BEGIN
             PERFORM pg_advisory_xact_lock(hashtext({name} || '.rotate'), 0);
             LOCK TABLE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.event IN ACCESS EXCLUSIVE MODE;
             EXIT;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-            v_tries := v_tries + 1;
-            IF v_tries = 1000 THEN RAISE; END IF;
+            IF clock_timestamp() > v_until THEN RAISE; END IF;
             IF {schema}.home_state() = 'home' THEN RETURN NULL; END IF;
         END;
     END LOOP;

@@ -115,10 +115,8 @@ BEGIN
             LOOP
                 BEGIN
                     PERFORM set_config('windlass.actor', '', true); -- one entry for all of them, at the end
-                    -- With locks of some lanes it waits for others for less than deadlock_timeout: who changes limits of keys waits for all of a queue's.
-                    IF v_step > 1 THEN
-                        PERFORM set_config('lock_timeout', least(300, 1 + floor(300 * extract(epoch FROM current_setting('deadlock_timeout')::interval)))::text, true);
-                    END IF;
+                    -- With locks of some lanes: who changes limits of keys waits for all of a queue's.
+                    IF v_step > 1 THEN PERFORM set_config('lock_timeout', {schema}.short_wait(), true); END IF;
                     SELECT count(*) FILTER (WHERE t.did IN ('cancelled', 'running', 'retried', 'edited', 'deleted')) INTO v_did FROM (
                         SELECT CASE p_action
                             WHEN 'cancel' THEN {schema}.cancel(u.id) WHEN 'retry' THEN {schema}.retry(u.id) WHEN 'delete' THEN {schema}.delete(u.id)

@@ -156,10 +156,10 @@ AS $$
 DECLARE
     v_places tid[] := ARRAY(
         SELECT t.ctid FROM {schema}.started t WHERE t.expires_at < (SELECT clock_timestamp()) ORDER BY t.expires_at LIMIT p_most FOR UPDATE SKIP LOCKED);
-    -- As many locks as a transaction may well have.
+    -- As many locks as a transaction may well have; others each time, since some may be locked for long.
     v_queues text[] := ARRAY(
-        SELECT DISTINCT s.queue FROM {schema}.slot s
-        WHERE NOT EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.id = s.worker_id AND w.ended_at IS NULL) LIMIT 100);
+        SELECT s.queue FROM {schema}.slot s
+        WHERE NOT EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.id = s.worker_id AND w.ended_at IS NULL) GROUP BY s.queue ORDER BY random() LIMIT 100);
     v_queue  text;
     v_gone   boolean := false;
 BEGIN

@@ -510,3 +510,27 @@ async fn a_schema_without_limits_is_worked_on() {
         assert_eq!(refused.kind(), ErrorKind::SchemaTooOld, "{refused}");
     }
 }
+
+/// Shares of workers that are no more go also where others, which somebody has locked, are more than a round sees.
+#[tokio::test]
+async fn shares_are_forgotten_beside_many_that_are_locked() {
+    let fixture = Fixture::shared().await;
+    let (sql, other) = (fixture.sql().await, fixture.sql().await);
+    let left = "INSERT INTO windlass.slot (queue, worker_id, slots, want) SELECT 'q' || i, 1000000, 1, 1 FROM generate_series(1, 150) AS i";
+    sql.batch_execute(&fixture.text(left)).await.unwrap();
+    let lock = format!(
+        "BEGIN; SELECT pg_advisory_xact_lock(hashtext('{}.limit'), hashtext('q' || i)) FROM generate_series(1, 150) AS i WHERE i % 50 <> 0",
+        fixture.schema
+    );
+    other.batch_execute(&lock).await.unwrap();
+    let (forget, there) = (
+        fixture.text("SELECT windlass.forget_shares(1000)"),
+        fixture.text("SELECT count(*) FROM windlass.slot"),
+    );
+    let look = || async {
+        sql.query_one(&forget, &[]).await.unwrap();
+        (sql.query_one(&there, &[]).await.unwrap().get::<_, i64>(0) == 147).then_some(())
+    };
+    eventually("the three that nobody has locked", look).await;
+    other.batch_execute("COMMIT").await.unwrap();
+}

@@ -4,7 +4,7 @@ use crate::cluster::Fixture;
 use std::{sync::Arc, time::Duration};
 use windlass_conformance::steps::{LATER, QUEUE, jobs, worker};
 use windlass_core::{
-    Args, Disposition, ErrorKind, JobId, JobStore, Load, Program, Settled, Store, WorkerSpec,
+    Args, CancelReply, Disposition, ErrorKind, JobId, JobStore, Load, Program, Settled, Store, WorkerSpec,
 };
 use windlass_postgres::PostgresStore;
 
@@ -218,6 +218,22 @@ async fn a_schema_without_ended_jobs_tells_which_ended() {
     let ended = store.ended(&[ids.clone(), vec![JobId(i64::MAX)]].concat()).await.unwrap();
     let told: Vec<JobId> = ended.jobs.iter().map(|job| job.id).collect();
     assert_eq!((told, ended.unknown), (vec![ids[0]], vec![JobId(i64::MAX)]));
+}
+
+/// Who has locks waits for others for less than deadlock_timeout. Where the definitions are older, and do not say for how long, each job is seen to by itself.
+#[tokio::test]
+async fn a_schema_without_short_waits_is_worked_on() {
+    let fixture = Fixture::shared().await;
+    let sql = fixture.sql().await;
+    for (timeout, wait) in [("1s", "300"), ("10ms", "4"), ("1min", "300")] {
+        sql.batch_execute(&format!("SET deadlock_timeout = '{timeout}'")).await.unwrap();
+        let row = sql.query_one(&fixture.text("SELECT windlass.short_wait()"), &[]).await.unwrap();
+        assert_eq!(row.get::<_, &str>(0), wait, "{timeout}");
+    }
+    let store = fixture.store().await;
+    let ids = store.enqueue(&jobs(3)).await.unwrap();
+    sql.batch_execute(&fixture.text("DROP FUNCTION windlass.short_wait()")).await.unwrap();
+    assert_eq!(store.cancel(&ids).await.unwrap(), [CancelReply::Cancelled; 3]);
 }
 
 /// Which rows of the log are to be stepped over is known by their place since table version 22: a migration finds it, also of a job that stood in the log

@@ -2,8 +2,8 @@
 
 use crate::{cluster::Fixture, session::Session};
 use std::sync::Arc;
-use windlass_conformance::steps::{enqueue_jobs, eventually, worker_on};
-use windlass_core::{ErrorKind, JobStore, Store};
+use windlass_conformance::steps::{LATER, enqueue_jobs, eventually, worker_on};
+use windlass_core::{ErrorKind, JobStore, Program, Store, WorkerSpec};
 use windlass_postgres::{Access, PostgresOptions, PostgresStore};
 
 async fn connect(url: &str) -> windlass_core::Result<PostgresStore> {
@@ -40,9 +40,17 @@ async fn a_schema_without_its_data_is_told_from_one_that_is_not_there() {
                  LOOP EXECUTE format('DELETE FROM %s', t); END LOOP; END $$";
     fixture.sql().await.batch_execute(&fixture.text(empty)).await.unwrap();
     let store = connect(&fixture.url).await.unwrap();
+    let spec = WorkerSpec {
+        name: "w".to_owned(),
+        queues: vec!["q".to_owned()],
+        kinds: vec![],
+        lease: LATER,
+        program: Program::default(),
+    };
     for refused in [
         store.migrate().await.expect_err("there are tables"),
         store.enqueue(&windlass_conformance::steps::jobs(1)).await.expect_err("there is no segment"),
+        store.register(&spec).await.expect_err("there is nothing to work on"),
     ] {
         assert_eq!(refused.kind(), ErrorKind::SchemaMissing, "{refused}");
         assert!(refused.to_string().contains("--schema-only"), "{refused}");
