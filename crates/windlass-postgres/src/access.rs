@@ -51,6 +51,14 @@ impl Access {
         render(&text, schema).replace("{role}", role)
     }
 
+    /// The same as one statement, in turn with migrations and others who grant: PostgreSQL refuses the second who changes the rights of one function.
+    /// No name of a role is as long as its mark.
+    pub(crate) fn script(self, schema: &str, role: &str) -> String {
+        let mark = format!("${}$", "windlass".repeat(8));
+        let turn = render("PERFORM pg_advisory_xact_lock(hashtext({name} || '.migrate'), 0)", schema);
+        format!("DO {mark} BEGIN\n{turn};\n{}END {mark};\n", self.statements(schema, role))
+    }
+
     /// The statements that take it away.
     pub(crate) fn revocation(self, schema: &str, role: &str) -> String {
         let text = self.text().replace("GRANT ", "REVOKE ").replace(" TO {role};", " FROM {role};");

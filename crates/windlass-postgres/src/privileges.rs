@@ -24,7 +24,7 @@ impl Access {
     /// `invalid_option` for a malformed URL, `invalid_name` for what cannot be the name of a role.
     pub fn grant_sql(self, url: &str, role: &str) -> Result<String> {
         let (options, _) = PostgresOptions::default().read_url(url)?;
-        Ok(self.statements(&options.schema, &quoted(role)?))
+        Ok(self.script(&options.schema, &quoted(role)?))
     }
 }
 

@@ -182,6 +182,23 @@ async fn the_printed_statements_grant_the_same() {
     assert_eq!(fixture.store().await.granted().await.unwrap(), [(name_of(&url).to_owned(), Access::Worker)]);
 }
 
+/// By several at once, as by jobs of one pipeline, and within a transaction of somebody's own, as `psql -1` runs them: they go one after the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_may_run_the_printed_statements_at_once() {
+    let fixture = Fixture::shared().await;
+    let mut all = Vec::new();
+    for nth in 0..6 {
+        let url = fixture.role(&format!("printed{nth}"), &[]).await;
+        let sql = Access::Worker.grant_sql(&fixture.url, name_of(&url)).unwrap();
+        let client = fixture.sql().await;
+        all.push(tokio::spawn(async move { client.batch_execute(&format!("BEGIN; {sql} COMMIT")).await }));
+    }
+    for one in all {
+        one.await.unwrap().expect("waits for the others");
+    }
+    assert_eq!(fixture.store().await.granted().await.unwrap().len(), 6);
+}
+
 /// Functions run with the rights of their owner: a superuser who migrates must not lend his to who owns the tables.
 #[tokio::test]
 async fn a_superuser_migrates_as_the_owner() {
