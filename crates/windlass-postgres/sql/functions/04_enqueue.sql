@@ -242,6 +242,10 @@ BEGIN
                 quote_literal(v_unknown)
                 USING ERRCODE = 'WL004';
         END IF;
+        IF jsonb_typeof(v_job->'kind') NOT IN ('string', 'null') OR jsonb_typeof(v_job->'queue') NOT IN ('string', 'null') OR jsonb_typeof(v_job->'key') NOT IN ('string', 'null') THEN
+            RAISE 'kind, queue and key of job % must be strings, got %', v_nth, left(jsonb_strip_nulls(jsonb_build_object('kind', v_job->'kind', 'queue', v_job->'queue', 'key', v_job->'key'))::text, 200)
+                USING ERRCODE = 'WL004';
+        END IF;
         o := {schema}.job_options(v_job, v_nth);
         RETURN NEXT {schema}.enqueue(
             v_job->>'kind', coalesce(v_job->'args', '{}'), coalesce(v_job->>'queue', 'default'), o.priority, o.max_attempts, o.scheduled_at,

@@ -138,6 +138,12 @@ async fn plain_sql_refuses_what_the_client_refuses() {
         ("windlass.enqueue_many_once('key', '[{\"kind\": \"k\"}, 1]')", "object"),
         ("windlass.enqueue_many('{}')", "array"),
         ("windlass.enqueue_many('[1]')", "object"),
+        (
+            "windlass.enqueue_many('[{\"kind\": \"k\"}, {\"kind\": [\"k\"]}]')",
+            "of job 2 must be strings, got {\"kind\": [\"k\"]}",
+        ),
+        ("windlass.enqueue_many('[{\"kind\": \"k\", \"queue\": 7}]')", "must be strings"),
+        ("windlass.enqueue_many('[{\"kind\": \"k\", \"key\": {\"user\": 7}}]')", "must be strings"),
         ("windlass.enqueue_many('[{\"kind\": \"k\"}, {\"kin\": \"k\"}]')", "kin"),
     ] {
         let error = client.query(&fixture.text(&format!("SELECT {call}")), &[]).await.unwrap_err();
