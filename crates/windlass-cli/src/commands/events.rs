@@ -4,7 +4,7 @@ use crate::{
     globals::Globals,
     interrupt::Signals,
     open,
-    text::{escape, shorten},
+    text::{escape, json_line, shorten},
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::{
@@ -75,7 +75,7 @@ async fn print(mut events: Events, follow: bool, json: bool, keep: Option<Cursor
         let page = events.next_page().await?;
         let mut lines = String::new();
         for event in &page.events {
-            lines.push_str(&if json { event_json(event).to_string() } else { line(event) });
+            lines.push_str(&if json { json_line(&event_json(event)) } else { line(event) });
             lines.push('\n');
         }
         // The reader may be gone; that ends the command, and is no failure.

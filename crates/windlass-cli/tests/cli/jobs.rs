@@ -160,6 +160,14 @@ fn users_data_cannot_steer_the_terminal() {
         assert!(!text.contains(['\u{9b}', '\u{202e}', '\u{7f}', '\u{1b}']), "{text:?}");
     }
     assert_eq!(home.json(&["jobs", "show", &id])["args"], "x\u{9b}31m\u{202e}\u{7f}");
+    // Nor what a program says when it fails.
+    let program = "printf 'x\\302\\233\\342\\200\\256y\\177' >&2; exit 3";
+    home.run(&["work", "--exec", program, "--until-empty"]).done();
+    for args in [&["events"][..], &["events", "--json"], &["failures"], &["failures", "--json"]] {
+        let text = home.run(args).done().stdout;
+        assert!(text.contains("exit code 3"), "{text:?}");
+        assert!(!text.contains(['\u{9b}', '\u{202e}', '\u{7f}', '\u{1b}']), "{args:?}: {text:?}");
+    }
 }
 
 #[test]
@@ -267,4 +275,12 @@ fn interrupted_by(name: &str) {
         (&entry["action"], &entry["actor"], entry["count"].as_u64()),
         (&"jobs.cancel".into(), &"anna".into(), Some(done))
     );
+}
+
+#[test]
+fn args_that_are_indented_by_tabs_are_json_in_json() {
+    let home = Home::new();
+    let id = home.enqueue(&["a", "{\t\"x\":\r\n\t1}"]);
+    assert_eq!(home.json(&["jobs", "show", &id])["args"]["x"], 1);
+    assert_eq!(home.json(&["jobs", "list"])["jobs"][0]["args"]["x"], 1);
 }
