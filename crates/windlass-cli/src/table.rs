@@ -1,6 +1,7 @@
 //! Tables of plain text.
 
 use std::fmt::Write;
+use unicode_width::UnicodeWidthStr;
 
 /// The space between two columns.
 const GAP: &str = "  ";
@@ -11,16 +12,18 @@ pub fn table(headers: &[&str], rows: &[Vec<String>]) -> String {
     let names: Vec<_> = headers.iter().map(|header| header.trim_start_matches('>').to_owned()).collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).chain(names.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        cells.map(|cell| cell.width()).max().unwrap_or(0)
     };
     let widths: Vec<_> = (0..headers.len()).map(width).collect();
     let mut text = String::new();
     for row in std::iter::once(&names).chain(rows) {
         let mut line = String::new();
         for ((cell, &width), header) in row.iter().zip(&widths).zip(headers) {
+            // By what a terminal draws: a kind in Chinese takes two columns for each of its characters.
+            let room = " ".repeat(width.saturating_sub(cell.width()));
             let _ = match header.starts_with('>') {
-                true => write!(line, "{cell:>width$}{GAP}"),
-                false => write!(line, "{cell:<width$}{GAP}"),
+                true => write!(line, "{room}{cell}{GAP}"),
+                false => write!(line, "{cell}{room}{GAP}"),
             };
         }
         let _ = writeln!(text, "{}", line.trim_end());
@@ -36,5 +39,7 @@ mod tests {
     fn columns_align() {
         let rows = [vec!["1".to_owned(), "mail".to_owned()], vec!["100".to_owned(), "x".to_owned()]];
         assert_eq!(table(&[">ID", "KIND"], &rows), " ID  KIND\n  1  mail\n100  x\n");
+        let wide = [vec!["漢字".to_owned(), "1".to_owned()], vec!["e\u{301}".to_owned(), "2".to_owned()]];
+        assert_eq!(table(&["KIND", "N"], &wide), "KIND  N\n漢字  1\ne\u{301}     2\n");
     }
 }

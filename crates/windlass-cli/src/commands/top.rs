@@ -9,6 +9,7 @@ use crate::{
     globals::Globals,
     interrupt::Signals,
     open,
+    text::json_line,
 };
 use frame::Frame;
 use jiff::Timestamp;
@@ -21,7 +22,10 @@ use std::{
     io::{self, IsTerminal, Write},
     time::Duration,
 };
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::{Instant, sleep_until},
+};
 use windlass::{Client, StoreStatus, WorkerRecord, redact_url};
 
 /// How often it looks. A look takes at most one part in `COST` of the time, and is never farther from the next than `LONGEST`: as the server's.
@@ -86,7 +90,7 @@ impl Top {
             let began = Instant::now();
             let look = self.look(client, &mut rates, self.sort).await?;
             let mut stdout = io::stdout().lock();
-            writeln!(stdout, "{}", serde_json::to_string(&look).map_err(io::Error::from)?)?;
+            writeln!(stdout, "{}", json_line(&look))?;
             stdout.flush()?;
             drop(stdout);
             if self.once {
@@ -112,6 +116,7 @@ impl Top {
         let mut problem = None;
         let mut screen = Screen::enter()?;
         let mut keys = Keys::listen();
+        let mut resized = signal(SignalKind::window_change())?;
         loop {
             let note = match &problem {
                 Some(message) => format!("stale: {message}"),
@@ -127,6 +132,7 @@ impl Top {
                     b's' => sort = sort.next(),
                     _ => {}
                 },
+                _ = resized.recv() => {}
                 (looked, next) = self.look_at(due, client, &mut rates, sort), if !paused => {
                     due = next;
                     problem = looked.map(|look| last = look).err().map(Failure::into_message);

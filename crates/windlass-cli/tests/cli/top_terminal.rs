@@ -112,6 +112,25 @@ fn it_draws_no_more_than_fits() {
 }
 
 #[test]
+fn a_long_name_leaves_room_for_the_figures() {
+    let home = Home::new();
+    home.enqueue(&["a", "--queue", &"q".repeat(128)]);
+    let mut terminal = Terminal::open();
+    let mut child = terminal.run(home.command(&["top"]));
+    terminal.shows("s sort");
+    terminal.shows(&format!("{}…  open           1 ", "q".repeat(30)));
+    // Also while nothing moves it is drawn anew where there is another size to draw on.
+    terminal.press(b'p');
+    terminal.shows("paused");
+    let size = Winsize { ws_row: 12, ws_col: 60, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&terminal.line, size).unwrap();
+    signal(&child, "WINCH");
+    terminal.shows(&format!("{}…  open           1 ", "q".repeat(20)));
+    terminal.press(b'q');
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
 fn long_work_says_how_far_it_is() {
     let home = Home::new();
     std::fs::write(home.path().join("jobs"), "{\"kind\":\"a\"}\n".repeat(6_000)).unwrap();

@@ -4,10 +4,10 @@ use super::{Look, rates::Rated};
 use crate::{
     commands::queues::{counted, waited},
     table::table,
-    text::escape,
+    text::{escape, shorten},
 };
 use indicatif::{HumanBytes, HumanCount};
-use jiff::Timestamp;
+use unicode_width::UnicodeWidthChar;
 use windlass::{JobState, WorkerRecord};
 
 /// The most workers that are shown on a terminal, where queues need the room.
@@ -40,18 +40,22 @@ impl Frame<'_> {
         let Some((columns, rows)) = *size else {
             lines.extend(self.queues(usize::MAX));
             lines.push(String::new());
-            lines.extend(workers(&look.workers, look.at, usize::MAX));
+            lines.extend(self.workers(usize::MAX));
             return lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect();
         };
-        let workers = workers(&look.workers, look.at, MOST_WORKERS);
+        let workers = self.workers(MOST_WORKERS);
         let room = rows.saturating_sub(lines.len() + workers.len() + 3);
         lines.extend(self.queues(room.max(1)));
         lines.push(String::new());
         lines.extend(workers);
         lines.truncate(rows.saturating_sub(1));
         lines.push("q quit  p pause  s sort".to_owned());
-        let cut = |line: String| line.chars().take(columns).collect::<String>();
-        lines.into_iter().map(cut).collect::<Vec<_>>().join("\n")
+        lines.iter().map(|line| cut(line, columns)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// A name, which leaves room for the figures beside it.
+    fn name(&self, name: &str) -> String {
+        self.size.map_or_else(|| escape(name), |(columns, _)| shorten(name, columns / 3))
     }
 
     /// The table of queues: its head, and so many of them.
@@ -71,7 +75,7 @@ impl Frame<'_> {
             let stats = &queue.stats;
             let count = |state, number| counted(stats, state, number);
             let mut row = vec![
-                escape(&stats.name),
+                self.name(&stats.name),
                 if stats.paused { "paused" } else { "open" }.to_owned(),
                 count(JobState::Available, stats.available),
                 count(JobState::Running, stats.running),
@@ -98,26 +102,57 @@ impl Frame<'_> {
         }
         lines
     }
+
+    fn workers(&self, most: usize) -> Vec<String> {
+        let Look { workers, at: now, .. } = self.look;
+        let live: Vec<_> = workers.iter().filter(|worker| worker.live).collect();
+        if live.is_empty() {
+            return vec!["no worker is live".to_owned()];
+        }
+        let row = |worker: &&WorkerRecord| {
+            let name = self.name(&worker.name);
+            vec![
+                worker.id.to_string(),
+                name,
+                waited(*now, worker.heartbeat_at),
+                escape(&worker.queues.join(", ")),
+            ]
+        };
+        let rows: Vec<_> = live.iter().take(most).map(row).collect();
+        let mut lines: Vec<_> =
+            table(&[">WORKER", "NAME", ">SILENT", "QUEUES"], &rows).lines().map(str::to_owned).collect();
+        if live.len() > most {
+            lines.push(format!("… and {} more", HumanCount((live.len() - most) as u64)));
+        }
+        lines
+    }
 }
 
-fn workers(workers: &[WorkerRecord], now: Timestamp, most: usize) -> Vec<String> {
-    let live: Vec<_> = workers.iter().filter(|worker| worker.live).collect();
-    if live.is_empty() {
-        return vec!["no worker is live".to_owned()];
-    }
-    let row = |worker: &&WorkerRecord| {
-        let name = escape(&worker.name);
-        vec![worker.id.to_string(), name, waited(now, worker.heartbeat_at), escape(&worker.queues.join(", "))]
+/// As much of a line as fits.
+fn cut(line: &str, columns: usize) -> String {
+    let mut room = columns;
+    let fits = |c: &char| {
+        let width = c.width().unwrap_or(0);
+        let fits = width <= room;
+        room = if fits { room - width } else { 0 };
+        fits
     };
-    let rows: Vec<_> = live.iter().take(most).map(row).collect();
-    let mut lines: Vec<_> =
-        table(&[">WORKER", "NAME", ">SILENT", "QUEUES"], &rows).lines().map(str::to_owned).collect();
-    if live.len() > most {
-        lines.push(format!("… and {} more", HumanCount((live.len() - most) as u64)));
-    }
-    lines
+    line.chars().take_while(fits).collect()
 }
 
 fn none() -> String {
     "-".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn what_is_wide_is_cut_before_it_wraps() {
+        assert_eq!(
+            (cut("漢字x", 3), cut("漢字x", 4), cut("abc", 3)),
+            ("漢".into(), "漢字".into(), "abc".into())
+        );
+    }
 }
