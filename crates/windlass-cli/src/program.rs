@@ -5,10 +5,17 @@ use crate::{
     globals::Globals,
     log,
 };
-use clap::{Parser, error::ErrorKind};
-use std::{ffi::OsString, io::Write};
+use clap::{Arg, Command, Parser, error::ErrorKind};
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    io::Write,
+};
 #[cfg(unix)]
 use tokio::signal::unix::{SignalKind, signal};
+
+/// Where the store's URL may be.
+const STORE: &str = "WINDLASS_STORE";
 
 /// A command line that can be run.
 pub trait Program: Parser {
@@ -22,15 +29,25 @@ pub trait Program: Parser {
 /// Runs a command line, the program's name first, reports how it failed, and gives the exit code.
 pub fn main<P: Program>(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<_> = args.into_iter().collect();
-    let program = match P::try_parse_from(&args) {
+    let mut command = without_empty(P::command());
+    let parsed = command.try_get_matches_from_mut(&args).and_then(|matches| P::from_arg_matches(&matches));
+    let program = match parsed {
         Ok(program) => program,
-        Err(error) => return refuse(&error, &args),
+        Err(error) => return refuse(&error.format(&mut command), &args),
     };
     let json = program.globals().json;
     match start(program) {
         Ok(()) => 0,
         Err(failure) => failure.report(json),
     }
+}
+
+/// An empty variable is as none: so docker compose and systemd hand on what nobody set. But not that of the store, or jobs would go into a file of
+/// this folder.
+fn without_empty(command: Command) -> Command {
+    let is_empty = |name: &OsStr| name != STORE && env::var_os(name).is_some_and(|said| said.is_empty());
+    let unset = |arg: Arg| if arg.get_env().is_some_and(is_empty) { arg.env(None::<&str>) } else { arg };
+    command.mut_args(unset).mut_subcommands(without_empty)
 }
 
 /// Help and version go to stdout; everything else is a usage error, as JSON when JSON was asked for.

@@ -167,3 +167,31 @@ fn a_file_that_may_not_grow_is_told() {
     Answer::from(output).refused(1, &["the disk failed during a commit", "[ambiguous]"]);
     home.enqueue(&["small"]);
 }
+
+/// So docker compose hands on what nobody set.
+#[test]
+fn an_empty_variable_is_as_none() {
+    let home = Home::new();
+    home.enqueue(&["a"]);
+    let run = |name: &str, args: &[&str]| -> Answer {
+        home.command(args)
+            .env(name, "")
+            .stdin(std::process::Stdio::null())
+            .output()
+            .expect("run windlass")
+            .into()
+    };
+    for name in [
+        "WINDLASS_LOG",
+        "WINDLASS_LOG_FORMAT",
+        "WINDLASS_KEYS",
+        "WINDLASS_KEYS_FILE",
+        "WINDLASS_ACTOR",
+        "WINDLASS_APP_VERSION",
+    ] {
+        run(name, &["work", "--exec", "true", "--until-empty"]).done();
+    }
+    run("WINDLASS_TRACE_URL", &["serve", "--auth", "nowhere"]).refused(2, &["auth file nowhere"]);
+    // Jobs are not to go into a file of whatever folder this is.
+    run("WINDLASS_STORE", &["enqueue", "a"]).refused(2, &["unknown store URL \"\""]);
+}
