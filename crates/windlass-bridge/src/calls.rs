@@ -12,7 +12,7 @@ mod store;
 mod timings;
 
 pub(crate) use enqueue::sql_json;
-pub use listed::{event_json, schedule_json};
+pub use listed::{ScheduleJson, SchedulesJson, event_json, schedule_json, schedules_json};
 
 use crate::Failure;
 use serde::{Deserialize, Serialize};

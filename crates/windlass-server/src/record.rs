@@ -87,24 +87,25 @@ pub(crate) fn job_json(
 }
 
 /// A schedule with the args of its job as those of a job.
-pub(crate) fn listed_json(listed: &ListedSchedule, redaction: &Redaction) -> Value {
-    let mut shown = schedule_json(listed);
+pub(crate) fn listed_json(listed: &ListedSchedule, redaction: &Redaction) -> windlass::Result<Verbatim> {
+    let mut shown = Verbatim::of(&schedule_json(listed)).ok_or_else(unwritable)?;
     if let Some(id) = listed.record.last_job {
-        shown["last_job"] = id.to_string().into();
+        shown.set("last_job", Verbatim::Text(id.to_string()));
     }
-    let definition = &mut shown["definition"];
-    let kind = definition["kind"].as_str().unwrap_or_default().to_owned();
-    let mut secrets = Secrets::default();
     let mut redacted = false;
-    for path in ["/args", "/attributes/meta"] {
-        if let Some(value) = definition.pointer_mut(path) {
-            let mut read = Verbatim::of(value);
-            redacted |= read.as_mut().is_some_and(|read| redaction.hide(&kind, read, &mut secrets));
-            *value = serde_json::to_value(read).unwrap_or_default();
-        }
+    if let Some(definition) = shown.get_mut("definition") {
+        let kind = match definition.get_mut("kind") {
+            Some(Verbatim::Text(kind)) => kind.clone(),
+            _ => String::new(),
+        };
+        let mut hide = |value: Option<&mut Verbatim>| {
+            redacted |= value.is_some_and(|value| redaction.hide(&kind, value, &mut Secrets::default()));
+        };
+        hide(definition.get_mut("args"));
+        hide(definition.get_mut("attributes").and_then(|attributes| attributes.get_mut("meta")));
     }
-    shown["redacted"] = redacted.into();
-    shown
+    shown.set("redacted", Verbatim::of(&redacted).ok_or_else(unwritable)?);
+    Ok(shown)
 }
 
 /// An event; what is hidden in its job, where the reason has to be cleared of that.
@@ -118,6 +119,6 @@ pub(crate) fn event_shown(event: &JobEvent, secrets: Option<&Secrets>) -> Value 
     shown
 }
 
-fn unwritable() -> Error {
+pub(crate) fn unwritable() -> Error {
     Error::new(ErrorKind::Internal, "a record cannot be written as JSON; please report it")
 }

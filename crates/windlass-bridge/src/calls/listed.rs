@@ -1,27 +1,56 @@
 //! What has no JSON of its own, as every program writes it.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
-use windlass::{JobEvent, ListedSchedule};
+use serde::Serialize;
+use serde_json::{Value, json, value::RawValue};
+use windlass::{JobEvent, JobId, ListedSchedule};
 
-/// A schedule with what became of its last job.
-pub fn schedule_json(listed: &ListedSchedule) -> Value {
+/// A schedule with what became of its last job. Its definition is as it was declared: a `Value` would round numbers of its args.
+#[derive(Serialize)]
+pub struct ScheduleJson<'a> {
+    name: &'a str,
+    source: &'a str,
+    definition: Option<&'a RawValue>,
+    paused: bool,
+    next_tick: Option<Timestamp>,
+    due_at: Option<Timestamp>,
+    last_tick: Option<Timestamp>,
+    last_job: Option<JobId>,
+    last_enqueued_at: Option<Timestamp>,
+    last_run: Option<&'static str>,
+    queued_tick: Option<Timestamp>,
+    error: Option<&'a str>,
+}
+
+/// A schedule as it is listed.
+pub fn schedule_json(listed: &ListedSchedule) -> ScheduleJson<'_> {
     let record = &listed.record;
-    let at = |at: Option<Timestamp>| at.map(|at| at.to_string());
-    json!({
-        "name": record.name,
-        "source": record.source,
-        "definition": serde_json::from_str::<Value>(&record.definition).unwrap_or(Value::Null),
-        "paused": record.paused,
-        "next_tick": at(record.next_tick),
-        "due_at": at(record.due_at),
-        "last_tick": at(record.last_tick),
-        "last_job": record.last_job,
-        "last_enqueued_at": at(record.last_enqueued_at),
-        "last_run": listed.last_run.map(|run| run.as_str()),
-        "queued_tick": at(record.queued_tick),
-        "error": record.error,
-    })
+    ScheduleJson {
+        name: &record.name,
+        source: &record.source,
+        definition: serde_json::from_str(&record.definition).ok(),
+        paused: record.paused,
+        next_tick: record.next_tick,
+        due_at: record.due_at,
+        last_tick: record.last_tick,
+        last_job: record.last_job,
+        last_enqueued_at: record.last_enqueued_at,
+        last_run: listed.last_run.map(|run| run.as_str()),
+        queued_tick: record.queued_tick,
+        error: record.error.as_deref(),
+    }
+}
+
+/// A page of schedules.
+#[derive(Serialize)]
+pub struct SchedulesJson<'a> {
+    schedules: Vec<ScheduleJson<'a>>,
+    next: Option<&'a str>,
+}
+
+/// A page of them; `next`: the name behind which the next begins.
+pub fn schedules_json<'a>(listed: &'a [ListedSchedule], next: Option<&'a str>) -> SchedulesJson<'a> {
+    SchedulesJson { schedules: listed.iter().map(schedule_json).collect(), next }
 }
 
 /// What happened to a job.

@@ -1,4 +1,8 @@
-use super::{done, listed::schedule_json, read, say};
+use super::{
+    done,
+    listed::{schedule_json, schedules_json},
+    read, say,
+};
 use crate::ScheduleSpec;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -124,5 +128,5 @@ async fn list(client: &Client, list: List) -> Result<String> {
     let filter = ScheduleFilter { name: None, source: list.source, after: list.after, limit };
     let listed = client.schedules().list(&filter).await?;
     let next = listed.last().filter(|_| listed.len() >= limit as usize).map(|last| last.record.name.as_str());
-    say(&json!({ "schedules": listed.iter().map(schedule_json).collect::<Vec<_>>(), "next": next }))
+    say(&schedules_json(&listed, next))
 }

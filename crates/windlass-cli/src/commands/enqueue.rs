@@ -135,7 +135,7 @@ impl Enqueue {
 }
 
 /// Who reads that the answer cannot be printed, as on a full disk, would enqueue once more.
-fn done(printed: Outcome, what: impl FnOnce() -> String) -> Outcome {
+pub(crate) fn done(printed: Outcome, what: impl FnOnce() -> String) -> Outcome {
     printed.map_err(|failure| {
         failure.explain(|why| format!("{} is stored, but this cannot be printed: {why}", what()))
     })

@@ -3,6 +3,7 @@ mod list;
 mod preview;
 mod set;
 
+use super::enqueue::done;
 use crate::{
     failure::{Failure, Outcome},
     globals::Globals,
@@ -74,7 +75,8 @@ impl Schedules {
             Self::Run { name } => {
                 let id = client.schedules().run(&name).await;
                 let id = globals.did(client, "schedules.run", &name, id).await?;
-                globals.print(&json!({ "schedule": name, "id": id }), || id.to_string())
+                let printed = globals.print(&json!({ "schedule": name, "id": id }), || id.to_string());
+                done(printed, || format!("job {id}"))
             }
             Self::Pause { names } => Change::Pause.all(globals, client, &names).await,
             Self::Resume { names } => Change::Resume.all(globals, client, &names).await,

@@ -188,3 +188,24 @@ fn what_is_no_toml_is_said_on_one_line() {
     let answer = home.run(&["schedules", "apply", "bad.toml"]).refused(2, &words);
     assert!(!answer.stderr.contains("\\n"), "{}", answer.stderr);
 }
+
+/// Who read only that the disk is full ran it once more.
+#[test]
+fn what_was_run_is_told_where_its_id_cannot_be_printed() {
+    let home = Home::new();
+    home.run(&["schedules", "set", "s", "@daily", "k"]).done();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = home.command(&["schedules", "run", "s"]);
+    let output = command.stdin(std::process::Stdio::null()).stdout(full).output().unwrap();
+    crate::program::Answer::from(output).refused(1, &["job 1 is stored, but this cannot be printed"]);
+}
+
+/// They were rounded, as whoever reads them and declares them anew would then mean others.
+#[test]
+fn the_args_of_listed_schedules_are_as_they_were_declared() {
+    let home = Home::new();
+    let args = r#"{"x":123456789012345678901234567890,"f":1.10}"#;
+    home.run(&["schedules", "set", "s", "@daily", "k", args]).done();
+    let listed = home.run(&["schedules", "list", "--json"]).done().stdout;
+    assert!(listed.contains(args), "{listed}");
+}

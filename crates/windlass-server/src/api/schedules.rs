@@ -3,12 +3,13 @@ use crate::{
     app::App,
     extract::{Body, Name, Query},
     problem::Problem,
-    record::listed_json,
+    record::{listed_json, unwritable},
+    redact::Verbatim,
 };
 use axum::{Json, extract::State, http::StatusCode};
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use windlass::{ScheduleFilter, preview};
 use windlass_bridge::ScheduleSpec;
 
@@ -23,27 +24,34 @@ pub(crate) struct List {
     limit: Option<u32>,
 }
 
-pub(crate) async fn list(State(app): Shared, Query(list): Query<List>) -> Answer {
+#[derive(Serialize)]
+pub(crate) struct Listed {
+    items: Vec<Verbatim>,
+    next: Option<String>,
+}
+
+pub(crate) async fn list(State(app): Shared, Query(list): Query<List>) -> Result<Json<Listed>, Problem> {
     let limit = page_size(list.limit)?;
     let filter = ScheduleFilter { name: None, source: list.source, after: list.after, limit };
     let listed = app.client.schedules().list(&filter).await?;
     let next = listed.last().filter(|_| listed.len() >= limit as usize).map(|last| last.record.name.clone());
-    let items: Vec<Value> = listed.iter().map(|listed| listed_json(listed, &app.redaction())).collect();
-    Ok(Json(json!({ "items": items, "next": next })))
+    let items = listed.iter().map(|listed| listed_json(listed, &app.redaction()));
+    let items = items.collect::<Result<_, _>>()?;
+    Ok(Json(Listed { items, next }))
 }
 
-pub(crate) async fn show(State(app): Shared, Name(name): Name) -> Answer {
+pub(crate) async fn show(State(app): Shared, Name(name): Name) -> Result<Json<Verbatim>, Problem> {
     one(&app, &name).await
 }
 
-async fn one(app: &App, name: &str) -> Answer {
+async fn one(app: &App, name: &str) -> Result<Json<Verbatim>, Problem> {
     let listed = app.client.schedules().get(name).await?;
     let listed = listed.ok_or_else(|| Problem::not_found(format!("schedule {name:?} does not exist")))?;
-    let mut shown = listed_json(&listed, &app.redaction());
+    let mut shown = listed_json(&listed, &app.redaction())?;
     // One that makes no sense has its error shown, and no tick.
     let ticks = listed.record.schedule().and_then(|schedule| preview(&schedule, Timestamp::now(), TICKS));
     let ticks: Vec<_> = ticks.unwrap_or_default().iter().map(|tick| tick.timestamp()).collect();
-    shown["next"] = json!(ticks);
+    shown.set("next", Verbatim::of(&ticks).ok_or_else(unwritable)?);
     Ok(Json(shown))
 }
 
@@ -62,7 +70,7 @@ pub(crate) async fn resume(State(app): Shared, Name(name): Name) -> Result<Statu
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub(crate) async fn put(State(app): Shared, Name(name): Name, body: Body) -> Answer {
+pub(crate) async fn put(State(app): Shared, Name(name): Name, body: Body) -> Result<Json<Verbatim>, Problem> {
     let schedule = body.read::<ScheduleSpec<'_>>()?.named(&name)?.schedule()?;
     app.client.schedules().put([schedule]).await?;
     one(&app, &name).await

@@ -10,6 +10,19 @@ use windlass::{
 use windlass_core::{ScheduleStep, Store, wrap_store};
 
 #[tokio::test]
+async fn args_of_schedules_are_shown_as_they_were_declared() {
+    for site in Site::all().await {
+        let args = r#"{"x":123456789012345678901234567890,"f":1.10}"#;
+        let job = NewJob::new("k", Args::parse(args).unwrap());
+        site.client.schedules().put([Schedule::new("s", "@daily", job)]).await.unwrap();
+        for path in ["/schedules", "/schedules/s"] {
+            let shown = site.get(path).await.text;
+            assert!(shown.contains(args), "{shown}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn schedules_are_declared_shown_run_and_removed() {
     for site in Site::all().await {
         let put = json!({"cron": "30 6 * * *", "zone": "Europe/Berlin", "job": {"kind": "mail.report", "args": {"to": "a", "n": 1}}});

@@ -5,10 +5,9 @@ use crate::{
     text::{escape, shorten},
 };
 use jiff::Timestamp;
-use serde_json::json;
 use std::fmt::Write;
 use windlass::{Client, ListedSchedule, ScheduleFilter};
-use windlass_bridge::schedule_json;
+use windlass_bridge::schedules_json;
 
 /// How much of an expression a list shows.
 const CRON_SHOWN: usize = 30;
@@ -34,8 +33,7 @@ impl List {
         let listed = client.schedules().list(&filter).await?;
         let next = listed.last().filter(|_| listed.len() == limit as usize);
         let next = next.map(|last| last.record.name.as_str());
-        let schedules: Vec<_> = listed.iter().map(schedule_json).collect();
-        globals.print(&json!({ "schedules": schedules, "next": next }), || text(&listed, next))
+        globals.print(&schedules_json(&listed, next), || text(&listed, next))
     }
 }
 
