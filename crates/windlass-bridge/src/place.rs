@@ -2,6 +2,10 @@
 
 use jiff::Timestamp;
 
+/// How what jiff says of a text begins that is no time.
+const OF_TIMES: [&str; 5] =
+    ["failed to parse ", "failed to find ", "parsed date ", "parsed time ", "expected four digit year"];
+
 /// What serde says, with the name of the field instead of the column, in words that are not Rust's.
 pub(crate) fn told(payload: &str, cause: &serde_json::Error) -> String {
     let text = cause.to_string();
@@ -15,11 +19,19 @@ pub(crate) fn told(payload: &str, cause: &serde_json::Error) -> String {
     }
 }
 
-/// What serde says of a value that does not fit, without its place, in words that are not Rust's.
+/// What serde says of a value that does not fit in what is JSON, without its place, in words that are not Rust's.
 pub fn in_words(said: &str) -> String {
     // jiff's own words tell of the offset that a time has not, and of seconds.
     if said.contains("'Unix timestamp seconds' is not in the required range") {
         return format!("there is no such time; times go from {} to {}", Timestamp::MIN, Timestamp::MAX);
+    }
+    // It says what it read, and not what would do.
+    if OF_TIMES.iter().any(|begin| said.starts_with(begin)) {
+        return format!("{said}; write a time like 2031-01-31T08:00:00Z, or 2031-01-31T08:00:00+01:00");
+    }
+    // Of a number or a list in the place of a word serde_json says the same as of what is no JSON.
+    if said == "expected value" {
+        return "invalid type, expected one of the words that may stand here".to_owned();
     }
     let Some((said, expected)) = said.rsplit_once(", expected ") else { return said.to_owned() };
     let value: Option<i128> =
@@ -115,8 +127,19 @@ mod tests {
                 "invalid type: sequence, expected an object",
             ),
             ("missing field `kind`", "missing field `kind`"),
+            ("expected value", "invalid type, expected one of the words that may stand here"),
         ] {
             assert_eq!(in_words(said), told);
+        }
+        for text in
+            ["soon", "", "2031-01-31", "2031-01-31T08:00:00", "2031-02-30T08:00:00Z", "2031-01-31T25:00:00Z"]
+        {
+            let error = serde_json::from_str::<jiff::Timestamp>(&format!("\"{text}\"")).unwrap_err();
+            let told = in_words(&error.to_string());
+            assert!(
+                told.ends_with("; write a time like 2031-01-31T08:00:00Z, or 2031-01-31T08:00:00+01:00"),
+                "{told}"
+            );
         }
         // The largest of Python, and what people write for never.
         for time in ["9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59+00:00"] {

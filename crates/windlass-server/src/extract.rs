@@ -10,7 +10,6 @@ use serde::{
     Deserialize,
     de::{DeserializeOwned, IgnoredAny},
 };
-use serde_json::error::Category;
 use serde_path_to_error::Segment;
 use std::{fmt::Write, time::Duration};
 use tokio::time::timeout;
@@ -78,9 +77,9 @@ pub(crate) fn read_object<'a, T: Deserialize<'a>>(json: &'a [u8], at: &str) -> R
         let what = "must be a JSON object".to_owned();
         return Err(Problem::invalid(format!("{} {what}", place(at))).at(at.to_owned(), what));
     }
-    let mut json = serde_json::Deserializer::from_slice(json);
-    let read = serde_path_to_error::deserialize(&mut json).map_err(|error| refused(&error, at))?;
-    json.end().map_err(|error| malformed(&error))?;
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    let read = serde_path_to_error::deserialize(&mut reader).map_err(|error| refused(&error, at, json))?;
+    reader.end().map_err(|error| malformed(&error))?;
     Ok(read)
 }
 
@@ -92,8 +91,9 @@ fn malformed(error: &serde_json::Error) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "malformed", format!("the body is no JSON: {error}"))
 }
 
-fn refused(error: &serde_path_to_error::Error<serde_json::Error>, at: &str) -> Problem {
-    if !matches!(error.inner().classify(), Category::Data) {
+fn refused(error: &serde_path_to_error::Error<serde_json::Error>, at: &str, json: &[u8]) -> Problem {
+    // What is JSON and does not fit is not always called so by serde_json.
+    if !error.inner().is_data() && serde_json::from_slice::<IgnoredAny>(json).is_err() {
         return malformed(error.inner());
     }
     let mut pointer = at.to_owned();

@@ -1,6 +1,7 @@
 //! One line of `enqueue --many`.
 
 use crate::failure::{Failure, Outcome};
+use serde::de::IgnoredAny;
 use windlass::{Limits, NewJob, UniqueKey};
 use windlass_bridge::{JobSpec, in_words};
 
@@ -10,7 +11,11 @@ pub(super) fn parse(line: &[u8]) -> Outcome<NewJob> {
         // Every line is one value on one line, so serde's own "line 1" would only mislead.
         let text = error.to_string();
         let text = match text.rsplit_once(" at line 1 column ") {
-            Some((said, column)) => format!("{} at column {column}", in_words(said)),
+            Some((said, column)) => {
+                let is_json = serde_json::from_slice::<IgnoredAny>(line).is_ok();
+                let said = if is_json { in_words(said) } else { said.to_owned() };
+                format!("{said} at column {column}")
+            }
             None => text,
         };
         Failure::usage("invalid_input", text)
@@ -124,5 +129,12 @@ mod tests {
         let expected =
             "invalid value: integer `100000`, expected a whole number of at most 65535 at column 33";
         assert!(said.contains(expected), "{said}");
+        for (text, expected) in
+            [("7", "expected one of the words that may stand here"), ("seven", "expected value")]
+        {
+            let line = format!(r#"{{"kind":"a","unique_key":"k","on_conflict":{text}}}"#);
+            let said = format!("{:?}", parse(line.as_bytes()).unwrap_err());
+            assert!(said.contains(expected), "{text}: {said}");
+        }
     }
 }
