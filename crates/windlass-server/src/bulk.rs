@@ -25,6 +25,8 @@ pub(crate) const MOST_JOBS: u64 = 100_000;
 const LIFE: Duration = Duration::from_secs(600);
 /// How many run at once, and how many are counted.
 const AT_ONCE: usize = 4;
+/// So many are looked at at once: a page of the dashboard.
+const FEW: usize = 200;
 /// How long a preview waits for its count; what takes longer goes on behind it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -143,8 +145,7 @@ impl Bulk {
         let batch = Arc::new(Batch::new(shown, change.edit, per_second, self.stop.child_token()));
         {
             let mut kept = self.lock();
-            // Those that are named need no count, or a short one.
-            if matches!(which, Which::Filter(_)) && !kept.make_room() {
+            if is_long(action, &which) && !kept.make_room() {
                 return Err(too_many("are counted"));
             }
             kept.add(Arc::clone(&batch));
@@ -223,6 +224,14 @@ impl Bulk {
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
         lock(&self.kept)
+    }
+}
+
+/// Whether it takes long to find out to which jobs it is done: those that are named are done it to, but to delete them each is looked at.
+fn is_long(action: Action, which: &Which) -> bool {
+    match which {
+        Which::Filter(_) => true,
+        Which::Ids(ids) => action == Action::Delete && ids.len() > FEW,
     }
 }
 

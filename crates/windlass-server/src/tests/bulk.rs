@@ -296,7 +296,10 @@ async fn a_count_that_takes_long_goes_on_behind_its_answer() {
     assert_eq!(stopped["state"], "stopped");
     let shown = site.ask(Operator, "POST", "/bulk", preview.clone()).await.is(201);
     assert_eq!(shown["state"], "counting");
-    // Those that are named need no count.
+    let many: Vec<String> = (1..=201).map(|id: u32| id.to_string()).collect();
+    let many = json!({"action": "delete", "ids": many});
+    site.ask(Operator, "POST", "/bulk", many).await.refused(429, "too_many");
+    // A few that are named need no count.
     for action in ["retry", "delete"] {
         let named = json!({"action": action, "ids": ["1", "2"]});
         let shown = site.ask(Operator, "POST", "/bulk", named).await.is(201);
