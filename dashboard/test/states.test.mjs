@@ -84,10 +84,13 @@ for (const size of ['desktop', 'phone']) {
     const { page, mock } = await open(t, { size, path: 'queues' });
     const [long, version, kind] = ['q'.repeat(128), `v${'2'.repeat(199)}`, `${'🚀שלום'.repeat(12)}`];
     Object.assign(mock.store.queues[0], { name: long, available: 7, paused: false });
-    Object.assign(mock.store.workers[0], { name: long, program: long, app_version: version });
+    Object.assign(mock.store.workers[0], { name: long, program: long, app_version: version, queues: ['w'.repeat(128)] });
     const job = [...mock.store.jobs.values()].find(each => each.state === 'discarded');
     Object.assign(job, { kind, key: kind, tags: [long, kind], reason: `${'no space '.repeat(40)}\n`.repeat(30) });
     Object.assign(mock.store.schedules[0], { name: long });
+    Object.assign(mock.store.schedules[0].definition, { kind: 'k'.repeat(200), queue: long });
+    const first = 'no space left '.repeat(10).trim();
+    job.errors = [{ attempt: 1, at: job.enqueued_at, error: `${first}\nat line 7` }];
     for (const path of ['', 'queues', `queues/${long}`, 'jobs?state=discarded', `jobs/${job.id}`, 'workers', 'schedules', 'audit']) {
       await page.goto(mock.url + path);
       await page.waitForFunction(() => document.querySelector('main .panel'));
@@ -110,6 +113,8 @@ for (const size of ['desktop', 'phone']) {
     await settled(page);
     const more = await page.locator('.more').first().boundingBox();
     assert.ok(more && more.height < 200, `the reason is ${more?.height} px high: the whole error is below it`);
+    // Of several lines the first one, too, which does not fit above.
+    assert.ok((await page.getByRole('region', { name: 'The whole error' }).first().innerText()).startsWith(first));
   });
 }
 

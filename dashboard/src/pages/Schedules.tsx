@@ -55,7 +55,7 @@ function Row({ schedule, after, at, open, reload }: { schedule: ScheduleRecord; 
     <tr class={at ? 'at' : undefined} aria-selected={open}>
       <td class="s-name clip"><a class="name" href={to(['schedules'], { after, name: schedule.name })}>{schedule.name}</a></td>
       <td class="s-cron"><code>{definition?.cron ?? '?'}</code> <span class="sub wide-only">{definition?.zone ?? 'UTC'}</span></td>
-      <td class="wide-only lo"><span class="row">{definition?.kind}<a class="tag" href={toQueue(definition?.queue ?? 'default')}>{definition?.queue ?? 'default'}</a></span></td>
+      <td class="wide-only lo"><span class="row"><span class="clip">{definition?.kind}</span><a class="tag" href={toQueue(definition?.queue ?? 'default')}>{definition?.queue ?? 'default'}</a></span></td>
       <td class="s-runs"><Last schedule={schedule} /></td>
       <td class="num s-next"><Next schedule={schedule} /></td>
       <td class="acts wide-only"><span class="act"><Actions schedule={schedule} reload={reload} /></span></td>

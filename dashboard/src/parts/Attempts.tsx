@@ -33,7 +33,7 @@ function Trace({ error, open }: { error: string; open: boolean }) {
   return (
     <details class="trace" open={open}>
       <summary><Icon name="right" small /><span class="clip">{first}</span></summary>
-      <pre tabIndex={0} role="region" aria-label="The whole error">{rest.length ? rest.join('\n') : first}</pre>
+      <pre tabIndex={0} role="region" aria-label="The whole error">{error}</pre>
     </details>
   );
 }
