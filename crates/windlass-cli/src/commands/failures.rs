@@ -17,6 +17,9 @@ const SHOWN: usize = 80;
 pub(crate) struct FailuresOf {
     #[command(flatten)]
     asked: Asked,
+    /// The most causes to list; default: all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
 }
 
 impl FailuresOf {
@@ -24,7 +27,8 @@ impl FailuresOf {
         let request = self.asked.request();
         request.check()?;
         let client = open::existing(globals.url()).await?;
-        let failures = client.failures(&request).await?;
+        let mut failures = client.failures(&request).await?;
+        failures.truncate(self.limit.map_or(usize::MAX, |limit| limit as usize));
         client.close().await;
         globals.print(&serde_json::json!({ "failures": failures }), || text(&failures))
     }

@@ -74,7 +74,8 @@ pub(crate) struct Work {
     /// How long running programs may go on after the first SIGTERM, SIGINT or SIGHUP; a second one stops them now
     #[arg(long, value_parser = duration::parse, default_value = "30s")]
     grace_period: Duration,
-    /// Answers Prometheus at /metrics and probes at /healthz and /readyz, of this worker. A port alone is for this machine; a port of 0 takes a free one
+    /// Answers Prometheus at /metrics and probes at /healthz and /readyz, of this worker. A port alone is for this machine; a port of 0 takes a free one. Where it
+    /// does is printed first; with --json as a document of its own
     #[arg(long, value_name = "[IP:]PORT", value_parser = listen::parse)]
     metrics: Option<SocketAddr>,
     /// Stops when nothing is available any more

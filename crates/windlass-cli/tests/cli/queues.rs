@@ -206,6 +206,7 @@ fn timings_failures_and_marks_are_shown() {
     let failures = home.json(&["failures"]);
     assert_eq!(failures["failures"][0]["last_job"].to_string(), bad, "{failures}");
     assert!(shown(&["failures"]).contains("no paper in tray 7"));
+    home.run(&["failures", "--limit", "0"]).refused(2, &["--limit"]);
     assert_eq!(shown(&["mark", "release 7"]), "marked\n");
     assert!(shown(&["audit", "--action", "mark"]).contains("release 7"));
     home.run(&["mark", " "]).refused(2, &["label of a mark is empty"]);

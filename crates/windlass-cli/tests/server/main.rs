@@ -1,5 +1,6 @@
 //! What needs PostgreSQL. `make check` leaves out every test target of this name.
 
+mod interrupted;
 #[path = "../cli/program.rs"]
 #[allow(dead_code)] // these tests need less of it than others
 mod program;
