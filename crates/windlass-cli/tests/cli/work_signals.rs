@@ -1,6 +1,7 @@
 use crate::program::{Home, eventually, signal};
 use std::{
     fs,
+    io::{BufRead, BufReader},
     process::{Command, Stdio},
 };
 
@@ -35,14 +36,17 @@ fn sigterm_lets_running_jobs_finish_and_returns_the_rest() {
 fn a_drained_worker_ends_what_it_runs_and_goes_with_success() {
     let home = Home::new();
     let ids = [home.enqueue(&["a"]), home.enqueue(&["a"])];
-    let worker =
-        home.spawn(home.command(&["work", "--exec", SLOW, "--concurrency", "1"]).stdin(Stdio::null()));
+    let args = ["work", "--exec", SLOW, "--concurrency", "1", "--log", "info"];
+    let mut worker = home.spawn(home.command(&args).stdin(Stdio::null()));
     eventually("a job runs", || lines(&home, "started") == 1);
     let id = home.json(&["workers"])[0]["id"].to_string();
     assert_eq!(home.run(&["workers", "drain", &id]).done().stdout, format!("worker {id} drains\n"));
     assert!(home.run(&["workers"]).done().stdout.contains("draining"));
+    // Told by its next heartbeat, which comes some milliseconds after somebody asked for that: until then it takes jobs.
+    let mut said = BufReader::new(worker.stderr.take().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap().contains("draining")), "it is told");
     fs::write(home.path().join("go"), "").unwrap();
-    assert_eq!(worker.wait_with_output().unwrap().status.code(), Some(0));
+    assert_eq!(worker.wait().unwrap().code(), Some(0));
     let states = ids.map(|id| home.state(&id));
     assert_eq!((states, lines(&home, "done")), (["completed".to_owned(), "available".to_owned()], 1));
     assert_eq!(home.json(&["audit"])["entries"][0]["action"], "workers.drain");
