@@ -42,9 +42,14 @@ test: export TIMEFORMAT := took %R s, %U s of the processor
 test: deps lint-text ## everything that CI runs; installs what is missing, starts its own PostgreSQL
 	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo 'cargo-deny is not installed: left out (cargo install cargo-deny)'; fi
 	python3 -m unittest discover --quiet --start-directory bench/tests --top-level-directory .
-	time $(CARGO) build $(WORKSPACE) $(TARGETS)
+	$(FETCH) >/dev/null 2>&1 & time $(CARGO) build $(WORKSPACE) $(TARGETS); built=$$?; wait; exit $$built
 	$(MAKE) --jobs 3 --keep-going --output-sync=target --no-print-directory $(PARTS)
 	$(MAKE) --no-print-directory chaos-short
+
+# What the parts need from the network, had while the processors build: a part that waits for it keeps others from beginning. What does not come in
+# that time is had, and what is not to be had is said, by the part that needs it.
+FETCH := timeout 240 bash -c 'scripts/postgres-versions oldest newest & scripts/node-modules & scripts/node-modules dashboard & \
+	scripts/venv python requirements-dev.txt & scripts/venv dist-tools requirements-dist.txt & wait'
 
 # Parts of `make test`, three at a time: each waits for a server, a browser or a clock for a good part of its time. What each says is shown
 # when it ends, and how long it took. The longest comes first.
