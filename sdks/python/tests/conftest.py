@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,23 @@ SERVER = os.environ.get("WINDLASS_TEST_POSTGRES")
 @pytest.fixture(scope="session", autouse=True)
 def no_store_of_the_environment() -> None:
     os.environ.pop("WINDLASS_STORE", None)
+
+
+@pytest.fixture(autouse=True)
+def programs_end_with_their_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever happens in it: one that went on would take from the next tests what they need."""
+    begun: list[subprocess.Popen[Any]] = []
+    begin = subprocess.Popen.__init__
+
+    def noted(program: subprocess.Popen[Any], *args: Any, **options: Any) -> None:
+        begin(program, *args, **options)
+        begun.append(program)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", noted)
+    yield
+    for program in begun:
+        program.kill()  # nothing to those that have ended
+        program.wait()
 
 
 @pytest.fixture

@@ -48,10 +48,13 @@ impl Process {
         }
         panic!("the process ended before it said {what:?}");
     }
+}
 
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+/// Whatever happens, it ends with the test: those that go on for ever would take a processor from all that come after.
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill().and_then(|()| self.child.wait());
     }
 }
 
@@ -108,7 +111,7 @@ async fn who_opens_a_file_whose_log_was_removed_is_told_so() {
     std::fs::remove_file(f.path().with_file_name("jobs.db-wal")).unwrap();
     let mut other = Process::start("child_is_refused", f.path().to_str().unwrap());
     let told = other.expect("told:");
-    other.kill();
+    drop(other);
     assert!(told.contains("its -wal file is shorter than it should be: one of them was removed"), "{told}");
     f.close().await;
     assert_eq!(
@@ -141,7 +144,7 @@ async fn a_process_whose_locks_were_removed_takes_nothing_and_spoils_nothing() {
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.to_string().contains("jobs.db-shm was removed or replaced"), "{error}");
     }
-    other.kill();
+    drop(other);
     // It is the last one now, and must not fold its log of before into the file.
     f.close().await;
     assert_eq!(f.another().queues().await.unwrap()[0].available, 6);
@@ -214,7 +217,7 @@ async fn a_killed_process_loses_nothing_that_it_was_told_is_stored() {
                 break;
             }
         }
-        process.kill();
+        drop(process);
     }
     let store = SqliteStore::open(&url, SqliteOptions::default()).unwrap();
     let me = worker(&store, LEASE).await;
@@ -420,7 +423,7 @@ async fn a_killed_process_keeps_no_key() {
         store.enqueue(&keyed_jobs()).await.unwrap();
         let mut process = Process::start("child_holds_keys_until_it_is_killed", &url);
         (0..6).for_each(|_| drop(process.expect("settled")));
-        process.kill();
+        drop(process);
         let me = worker(&store, LEASE).await;
         let asked_since = std::time::Instant::now();
         while store.queues().await.unwrap()[0].running > 0 {
