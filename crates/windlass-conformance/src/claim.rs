@@ -186,6 +186,7 @@ pub async fn no_priority_starves(fixture: &dyn Fixture) {
     let worker = worker_on(&store).await;
     let low = Mutex::new(vec![enqueue(&store, job().with_priority(1)).await, of_b]);
     eventually("the jobs of the low priorities come", || async {
+        rest().await;
         enqueue_jobs(&store, 2).await;
         let held = worker.take(2).await;
         for held in &held {

@@ -168,6 +168,7 @@ pub async fn no_priority_starves(fixture: &dyn Fixture) {
     enqueue(&store, job_of("full").with_priority(2)).await;
     let low = enqueue(&store, job_of("a").with_priority(1)).await;
     eventually("the job of the low priority comes", || async {
+        rest().await;
         enqueue_of(&store, "a", 2).await;
         let jobs = worker.work(2).await;
         jobs.iter().any(|held| held.job.id == low).then_some(())

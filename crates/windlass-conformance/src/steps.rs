@@ -34,6 +34,11 @@ pub const MAX_CRASHES: u16 = 100;
 /// The pause between two looks at a condition.
 const POLL: Duration = Duration::from_millis(1);
 
+/// A rest between two looks at what takes ten seconds: to look as fast as it goes takes the processor from the tests beside.
+pub async fn rest() {
+    tokio::time::sleep(Duration::from_millis(20)).await;
+}
+
 /// Args that say which job this is.
 pub fn args(n: usize) -> Args {
     Args::of(&serde_json::json!({ "n": n })).expect("a small object is valid args")
