@@ -44,7 +44,7 @@ pub(super) fn snapshot(trial: &Trial) -> Result<Ended> {
     })?;
     let holder = run.block_on(hold(&ground.url))?;
     run.fault(Fault::HeldSnapshot, true);
-    let end = Instant::now() + trial.scaled(Duration::from_secs(1_800), Duration::from_secs(8));
+    let end = Instant::now() + trial.scaled(Duration::from_secs(1_800), Duration::from_secs(2));
     let count = trial.scaled(200_000, 5_000);
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for round in 0.. {
