@@ -3,8 +3,8 @@
 use crate::{Fixture, steps::*};
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
-    Args, AuditFilter, Disposition, ErrorKind, EventRequest, HistoryRequest, JobFilter, JobId, JobPage,
-    JobState, NewJob, PageToken, QueueFilter, ScheduleFilter, Store, StoreStatus, TimingRequest,
+    Args, AuditFilter, Disposition, Error, ErrorKind, EventRequest, HistoryRequest, JobFilter, JobId,
+    JobPage, JobState, NewJob, PageToken, QueueFilter, ScheduleFilter, Store, StoreStatus, TimingRequest,
 };
 
 /// Makes one job in each state that a job can be in, and returns them with it, in the order of lists.
@@ -296,6 +296,14 @@ pub async fn a_token_belongs_to_its_filter(fixture: &dyn Fixture) {
     for other in others {
         let error = store.jobs(&other).await.expect_err("refused");
         assert_eq!(error.kind(), ErrorKind::InvalidOption, "{other:?}");
+    }
+    // One that nobody was given leads somewhere, or is refused, and harms nothing.
+    for (stage, end) in (0..9).flat_map(|stage| [(stage, i64::MIN), (stage, i64::MAX)]) {
+        for lane in [2, end] {
+            let made_up = Some(PageToken::new(&filter, &[stage, lane, end, end]));
+            let page = store.jobs(&JobFilter { after: made_up, ..filter.clone() }).await;
+            assert!(page.as_ref().map_or_else(Error::is_invalid_input, |_| true), "{stage} {lane}: {page:?}");
+        }
     }
     // The limit may change from page to page.
     assert_eq!(store.jobs(&JobFilter { limit: 50, ..filter }).await.expect("list").len(), 1);

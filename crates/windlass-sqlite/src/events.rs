@@ -274,7 +274,7 @@ impl<'a> Reading<'a> {
     fn tell_happened(&mut self, row: &Happened) -> Outcome<bool> {
         let lo = row.claim.unwrap_or(0);
         let last = row.last.unwrap_or(0);
-        let from = lo.max(self.place.pos + 1);
+        let from = lo.max(self.place.pos.saturating_add(1));
         let left = self.limit() - self.looked_at;
         let told = match &row.what {
             Value::Integer(0) => {

@@ -145,7 +145,7 @@ impl Page<'_> {
         let key = (self.at.get(2).copied(), self.at.get(3).copied());
         let upwards = (key.0.unwrap_or(i64::MIN), key.1.unwrap_or(0));
         let downwards = (key.0.unwrap_or(i64::MAX), key.1.unwrap_or(0));
-        let before = key.0.map_or(i64::MAX, |pos| pos - 1);
+        let before = key.0.map_or(i64::MAX, |pos| pos.saturating_sub(1));
         match stage {
             Stage::Running => {
                 for (lo, hi) in self.open_claims(first, twin | position::SEQUENCE_MAX)? {
