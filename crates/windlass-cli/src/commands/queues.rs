@@ -6,7 +6,7 @@ use super::jobs::{Select, Verb};
 pub(crate) use listed::{Listed, counted, text, waited};
 
 use crate::{failure::Outcome, globals::Globals, open, text::escape};
-use keys::{LimitKeys, UnlimitKeys};
+use keys::{Keys, LimitKeys, UnlimitKeys};
 use limits::Limit;
 use serde_json::json;
 use windlass::{Client, Error, ErrorKind, QueueFilter, QueueLimits};
@@ -73,11 +73,8 @@ enum Action {
     LimitKeys(LimitKeys),
     /// Takes the limits of a queue's keys away
     UnlimitKeys(UnlimitKeys),
-    /// Shows the limits of a queue's keys
-    Keys {
-        /// The queue's name
-        queue: String,
-    },
+    /// Shows the limits of a queue's keys: what holds for each, and the keys with limits of their own, by name
+    Keys(Keys),
     /// Deletes every job of a queue that does not run and has not completed
     Purge {
         /// The queue's name
@@ -107,13 +104,7 @@ impl Queues {
             }
             Action::LimitKeys(limit) => limit.run(globals, &client).await?,
             Action::UnlimitKeys(unlimit) => unlimit.run(globals, &client).await?,
-            Action::Keys { queue } => {
-                let limits = client.key_limits(&queue).await?;
-                if limits.is_none() {
-                    known(&client, &queue).await?;
-                }
-                keys::show(globals, &queue, limits.as_ref())?;
-            }
+            Action::Keys(keys) => keys.run(globals, &client).await?,
             Action::Purge { queue, dry_run } => {
                 known(&client, &queue).await?;
                 Select::of_queue(queue, dry_run).run(globals, &client, &Verb::Delete).await?;

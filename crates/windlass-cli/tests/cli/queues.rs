@@ -122,6 +122,19 @@ fn keys_are_limited_and_unlimited() {
     let serial = serde_json::json!({"serial": true, "weight": 3});
     assert_eq!((&said["queue"], &said["key_limits"]["named"]["post"]), (&"sync".into(), &serial));
     assert_eq!(home.json(&["queues", "keys", "sync"]), said);
+    let named = |args: &[&str]| {
+        let said = home.json(&[&["queues", "keys", "sync"], args].concat());
+        let named = said["key_limits"]["named"].as_object(); // left out where there is none
+        named.into_iter().flat_map(|named| named.keys().cloned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (named(&["--limit", "1"]), named(&["--after", "acme"])),
+        (vec!["acme".into()], vec!["post".into()])
+    );
+    assert_eq!((named(&["--search", "OS"]), named(&["--search", "x"])), (vec!["post".to_owned()], vec![]));
+    let page = home.run(&["queues", "keys", "sync", "--limit", "1"]).done().stdout;
+    assert!(page.ends_with("\nthere are more; continue with --after \"acme\"\n"), "{page}");
+    assert!(!home.run(&["queues", "keys", "sync", "--limit", "2"]).done().stdout.contains("more"));
     let compact = serde_json::json!({"default": {"concurrency": 2, "weight": 1}, "named": 2});
     assert_eq!(home.json(&["queues"])[0]["key_limits"], compact);
     for command in ["queues", "status"] {

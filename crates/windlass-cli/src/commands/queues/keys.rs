@@ -1,4 +1,7 @@
-use super::limits::{per_time, rate};
+use super::{
+    known,
+    limits::{per_time, rate},
+};
 use crate::{failure::Outcome, globals::Globals, table::table, text::escape};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
@@ -35,6 +38,49 @@ pub(super) struct UnlimitKeys {
     /// Only this key, which then is as those without a limit of their own; may be repeated
     #[arg(long = "key", value_name = "KEY")]
     keys: Vec<String>,
+}
+
+/// The options of `queues keys`.
+#[derive(clap::Args)]
+pub(super) struct Keys {
+    /// The queue's name
+    queue: String,
+    /// Only keys with this in them
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// Only keys behind this one: the last of the page before
+    #[arg(long, value_name = "KEY")]
+    after: Option<String>,
+    /// The most keys that are shown
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+}
+
+impl Keys {
+    pub(super) async fn run(self, globals: &Globals, client: &Client) -> Outcome {
+        let Self { queue, search, after, limit } = self;
+        let Some(mut limits) = client.key_limits(&queue).await? else {
+            known(client, &queue).await?;
+            return show(globals, &queue, None);
+        };
+        let (part, mut left) = (search.unwrap_or_default().to_ascii_lowercase(), limit.unwrap_or(u32::MAX));
+        let (mut last, mut is_more) = (None, false);
+        limits.named.retain(|key, _| {
+            let is_asked =
+                after.as_ref().is_none_or(|after| key > after) && key.to_ascii_lowercase().contains(&part);
+            let fits = is_asked && left > 0;
+            is_more |= is_asked && !fits;
+            if fits {
+                left -= 1;
+                last = Some(key.clone());
+            }
+            fits
+        });
+        let last = last.filter(|_| is_more).map(|last| escape(&last));
+        let more = last
+            .map_or_else(String::new, |last| format!("\nthere are more; continue with --after \"{last}\"\n"));
+        globals.print(&json!({ "queue": queue, "key_limits": limits }), || whole(&limits) + &more)
+    }
 }
 
 impl LimitKeys {
