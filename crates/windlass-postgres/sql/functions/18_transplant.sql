@@ -42,7 +42,7 @@ DECLARE
     v_now bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
 BEGIN
     RETURN coalesce((
-        SELECT bool_or(n.xid::text::bigint > v_now - ((v_now - n.writer::text::bigint) & 4294967295)) FROM (
+        SELECT bool_or(n.xid::text::bigint > v_now + ((n.writer::text::bigint - v_now + 2147483648) & 4294967295) - 2147483648) FROM ( -- it may be this transaction, which is beyond
             (SELECT s.event_xid AS xid, s.xmin AS writer FROM {schema}.settlement s WHERE s.event_xid IS NOT NULL ORDER BY s.event_xid DESC LIMIT 1)
             UNION ALL
             (SELECT k.event_pos, k.xmin FROM {schema}.claim k WHERE k.event_pos IS NOT NULL AND k.event_late IS NULL ORDER BY k.event_pos DESC LIMIT 1)
