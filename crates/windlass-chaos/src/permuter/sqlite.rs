@@ -206,12 +206,12 @@ impl SeamDesk {
 }
 
 fn rescuer() -> WorkerSpec {
-    let centuries = Duration::from_secs(300 * 365 * 86_400);
+    let decades = Duration::from_secs(90 * 365 * 86_400);
     WorkerSpec {
         name: "rescuer".into(),
         queues: Vec::new(),
         kinds: Vec::new(),
-        lease: centuries,
+        lease: decades,
         program: Default::default(),
     }
 }
