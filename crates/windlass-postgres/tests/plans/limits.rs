@@ -4,6 +4,7 @@
 //! Cost is told by the pages that a call touches, not by time.
 
 use crate::session::Session;
+use windlass_conformance::steps::eventually;
 
 /// The pages that a share of one queue may cost: descents of the indexes of the worker, the queue and what was given out.
 const OF_A_SHARE: i64 = 90;
@@ -98,6 +99,13 @@ async fn a_held_snapshot_slows_no_share() {
     holder.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
     // Ten minutes of a window of a second, and of slots that change hands.
     session.run("UPDATE windlass.started SET expires_at = at + interval '1 second'").await;
+    // What is of this second is not removed, and read.
+    let of_now =
+        "SELECT count(*) FROM windlass.started WHERE at > clock_timestamp() - interval '1.1 seconds'";
+    eventually("nothing was given out in this second", || async {
+        (session.value::<i64>(of_now).await == 0).then_some(())
+    })
+    .await;
     session.run("SELECT windlass.forget_shares(1000000)").await;
     for slots in 0..300 {
         session

@@ -66,9 +66,13 @@ async fn costs(session: &Session, calls: &[String]) -> Vec<Pages> {
     let client = session.fixture.sql().await;
     let mut costs = Vec::new();
     for call in calls {
-        costs.push(session.fixture.least(&client, &format!("SELECT * FROM {call}"), 2).await);
+        costs.push(cost(session, &client, call, 2).await);
     }
     costs
+}
+
+async fn cost(session: &Session, client: &tokio_postgres::Client, call: &str, runs: u32) -> Pages {
+    session.fixture.least(client, &format!("SELECT * FROM {call}"), runs).await
 }
 
 /// The tables of the schema, and of those that are in parts all parts.
@@ -111,8 +115,13 @@ pub(crate) async fn hold_by_lies(session: &Session, calls: &[String]) {
     for (table, parts) in tables(session).await {
         for are_empty in [true, false] {
             lie(session, &parts, are_empty).await;
-            for ((call, honest), lied) in calls.iter().zip(&honest).zip(costs(session, calls).await) {
-                if lied.all() > 2 * honest.all() + MORE {
+            for ((call, honest), mut lied) in calls.iter().zip(&honest).zip(costs(session, calls).await) {
+                let most = 2 * honest.all() + MORE;
+                if lied.all() > most {
+                    // What the tests beside define may have made it plan both times.
+                    lied = cost(session, &session.fixture.sql().await, call, 20).await;
+                }
+                if lied.all() > most {
                     let what = if are_empty {
                         "is empty and others are huge"
                     } else {
