@@ -231,7 +231,7 @@ fn job(row: &Row<'_>, kinds: &mut Kinds, now: Micros) -> Outcome<ClaimedJob> {
         text => Attributes::from_store(text.as_str().map_err(rusqlite::Error::from)?)?,
     };
     let moved: Option<i64> = row.get(1)?;
-    // A job that is where it was first appended was never attempted: two columns less to read, 5 % of a claim.
+    // A job that is where it was first appended was never attempted: two columns less to read.
     let (attempt, crash_count) = if moved.is_some() { (row.get(4)?, row.get(6)?) } else { (0_u16, 0) };
     Ok(ClaimedJob {
         id: JobId(moved.unwrap_or(position::sequence_of(position))),
