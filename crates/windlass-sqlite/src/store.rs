@@ -364,7 +364,8 @@ impl JobStore for SqliteStore {
             let ask = (u64::from(limit) - total.count).min(promote::PROMOTE_MAX.into()) as u32;
             let chunk = self.write(RELAXED, move |tx| promote::promote(tx, ask)).await?;
             total = Promoted { count: total.count + chunk.count, next_due: chunk.next_due };
-            if chunk.count == 0 || total.count >= u64::from(limit) {
+            let more_is_due = chunk.count > 0 && chunk.next_due == Some(Duration::ZERO);
+            if !more_is_due || total.count >= u64::from(limit) {
                 break;
             }
         }
