@@ -1,6 +1,9 @@
 use crate::{Error, ErrorKind, Limits, QueueLimits, RateLimit, Result};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    ops::Bound::{Excluded, Unbounded},
+};
 
 /// What holds for the jobs of a queue that have the same [key](crate::Attributes::key), over all workers of the store.
 ///
@@ -134,6 +137,18 @@ impl KeyLimits {
     /// What holds for a key.
     pub fn of(&self, key: &str) -> KeyLimit {
         self.named.get(key).copied().unwrap_or(self.default)
+    }
+
+    /// A page of the named keys, by name, and whether there are more: at most `most`, behind `after`, with `search` in them, whatever the case of its ASCII letters.
+    pub fn page(&self, search: &str, after: Option<&str>, most: usize) -> (Vec<(&str, KeyLimit)>, bool) {
+        let part = search.to_ascii_lowercase();
+        let behind = (after.map_or(Unbounded, Excluded), Unbounded);
+        let mut named = self
+            .named
+            .range::<str, _>(behind)
+            .filter(|(key, _)| key.to_ascii_lowercase().contains(&part))
+            .map(|(key, limit)| (&**key, *limit));
+        (named.by_ref().take(most).collect(), named.next().is_some())
     }
 }
 

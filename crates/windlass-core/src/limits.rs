@@ -92,9 +92,9 @@ impl Limits {
     }
 
     /// Refuses what nothing can be called and some stores cannot even look for; `what` names it in messages.
-    pub(crate) fn check_no_nul<'t>(what: &str, texts: impl IntoIterator<Item = &'t String>) -> Result<()> {
+    pub(crate) fn check_no_nul(what: &str, texts: impl IntoIterator<Item = impl AsRef<str>>) -> Result<()> {
         for text in texts {
-            if let Some(position) = text.bytes().position(|byte| byte == 0) {
+            if let Some(position) = text.as_ref().bytes().position(|byte| byte == 0) {
                 let message = format!("{what} must not contain NUL, got one at byte {position}");
                 return Err(Error::new(ErrorKind::InvalidOption, message));
             }
@@ -181,11 +181,7 @@ impl Limits {
             let message = format!("{what} must be 1 to {most} bytes, got {}; hash what is longer", key.len());
             return Err(Error::new(ErrorKind::InvalidOption, message));
         }
-        if let Some(position) = key.bytes().position(|byte| byte == 0) {
-            let message = format!("{what} must not contain NUL, got one at byte {position}");
-            return Err(Error::new(ErrorKind::InvalidOption, message));
-        }
-        Ok(())
+        Self::check_no_nul(what, [key])
     }
 
     /// Checks the size of a checkpoint.

@@ -8,7 +8,6 @@ use crate::{
 };
 use axum::{Json, extract::State, http::StatusCode};
 use serde_json::{Value, json};
-use std::ops::Bound::{Excluded, Unbounded};
 use windlass::{KeyLimit, KeyLimits, RateLimit};
 
 /// What holds for every key, and a page of the named ones.
@@ -18,15 +17,9 @@ pub(crate) async fn list(State(app): Shared, Name(queue): Name, Query(asked): Qu
         queues::known(&app, &queue).await?;
         return Ok(Json(json!({ "default": null, "items": [], "next": null })));
     };
-    let part = asked.search.unwrap_or_default().to_ascii_lowercase();
-    let after = asked.after.as_deref().map_or(Unbounded, Excluded);
-    let mut named = limits
-        .named
-        .range::<str, _>((after, Unbounded))
-        .filter(|(key, _)| key.to_ascii_lowercase().contains(&part))
-        .map(|(key, limit)| json!({ "key": key, "limit": limit }));
-    let items: Vec<Value> = named.by_ref().take(most).collect();
-    let next = items.last().filter(|_| named.next().is_some()).map(|last| last["key"].clone());
+    let (named, is_more) = limits.page(&asked.search.unwrap_or_default(), asked.after.as_deref(), most);
+    let next = named.last().filter(|_| is_more).map(|(key, _)| *key);
+    let items: Vec<Value> = named.iter().map(|(key, limit)| json!({ "key": key, "limit": limit })).collect();
     Ok(Json(json!({ "default": limits.default, "items": items, "next": next })))
 }
 

@@ -63,22 +63,12 @@ impl Keys {
             known(client, &queue).await?;
             return show(globals, &queue, None);
         };
-        let (part, mut left) = (search.unwrap_or_default().to_ascii_lowercase(), limit.unwrap_or(u32::MAX));
-        let (mut last, mut is_more) = (None, false);
-        limits.named.retain(|key, _| {
-            let is_asked =
-                after.as_ref().is_none_or(|after| key > after) && key.to_ascii_lowercase().contains(&part);
-            let fits = is_asked && left > 0;
-            is_more |= is_asked && !fits;
-            if fits {
-                left -= 1;
-                last = Some(key.clone());
-            }
-            fits
-        });
-        let last = last.filter(|_| is_more).map(|last| escape(&last));
+        let most = limit.map_or(usize::MAX, |limit| limit as usize);
+        let (named, is_more) = limits.page(&search.unwrap_or_default(), after.as_deref(), most);
+        let last = named.last().filter(|_| is_more).map(|(key, _)| escape(key));
         let more = last
             .map_or_else(String::new, |last| format!("\nthere are more; continue with --after \"{last}\"\n"));
+        limits.named = named.into_iter().map(|(key, limit)| (key.to_owned(), limit)).collect();
         globals.print(&json!({ "queue": queue, "key_limits": limits }), || whole(&limits) + &more)
     }
 }
