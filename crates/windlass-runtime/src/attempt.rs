@@ -17,7 +17,8 @@ use windlass_core::{ClaimedJob, JobId, Outcome};
 pub(crate) struct Attempt {
     id: JobId,
     future: HandlerFuture,
-    limit: Option<TimeLimit>,
+    /// Few have one.
+    limit: Option<Box<TimeLimit>>,
 }
 
 impl Attempt {
@@ -33,7 +34,7 @@ impl Attempt {
         let (id, grace) = (job.id, core.config.timeout_grace);
         let own_timeout = job.attributes.as_ref().and_then(|attributes| attributes.timeout);
         let timeout = own_timeout.or(found.timeout);
-        let limit = timeout.map(|timeout| TimeLimit::new(timeout, grace, scope.switch(id)));
+        let limit = timeout.map(|timeout| Box::new(TimeLimit::new(timeout, grace, scope.switch(id))));
         let (args, context) = Context::split(job, Arc::clone(scope));
         let mut future = caught(|| found.handler.call(args, context))?;
         if let Some(span) = span {
@@ -42,12 +43,24 @@ impl Attempt {
         Ok(Self { id, future, limit })
     }
 
-    /// Polls it until it ends or has to. `waits` is called once, when it did not end at once.
-    pub(crate) async fn end(mut self, core: &Core, scope: &ClaimScope, waits: impl FnOnce()) -> Ended {
-        let ended = drive(core, scope, self.id, &mut self.future, &mut self.limit, waits).await;
+    /// Polls it once: how it ended, where it did at once.
+    pub(crate) fn at_once(mut self, cx: &mut task::Context<'_>) -> Result<Ended, Self> {
+        match poll(&mut self.future, cx) {
+            Poll::Ready(ended) => Ok(self.over(ended)),
+            Poll::Pending => Err(self),
+        }
+    }
+
+    /// Polls it until it ends or has to.
+    pub(crate) async fn end(mut self, core: &Core, scope: &ClaimScope) -> Ended {
+        let ended = drive(core, scope, self.id, &mut self.future, &mut self.limit).await;
+        self.over(ended)
+    }
+
+    fn over(self, ended: Ended) -> Ended {
         let Self { future, limit, .. } = self;
         let ended = caught(move || drop(future)).map_or_else(Ended::Panic, |()| ended);
-        match (ended, limit.filter(TimeLimit::is_over)) {
+        match (ended, limit.filter(|limit| limit.is_over())) {
             (Ended::Outcome(Outcome::Retry { after, error }), Some(limit)) => {
                 Ended::TimedOut(limit.failure(after, &error))
             }
@@ -63,19 +76,17 @@ pub(crate) async fn drive(
     scope: &ClaimScope,
     id: JobId,
     future: &mut HandlerFuture,
-    limit: &mut Option<TimeLimit>,
-    waits: impl FnOnce(),
+    limit: &mut Option<Box<TimeLimit>>,
 ) -> Ended {
     let mut evicted = pin!(None);
-    let (mut cancellation, mut waits) = (None, Some(waits));
+    let mut cancellation = None;
     poll_fn(|cx| {
         if let Poll::Ready(ended) = poll(future, cx) {
             return Poll::Ready(ended);
         }
-        if let Some(waits) = waits.take() {
+        if cancellation.is_none() {
             evicted.set(Some(scope.epoch.evicted().cancelled()));
             cancellation = Some(Cancellation::new(scope.switch(id), core.config.timeout_grace));
-            waits();
         }
         if let Some(Poll::Ready(())) = evicted.as_mut().as_pin_mut().map(|evicted| evicted.poll(cx)) {
             return Poll::Ready(Ended::NotRun);

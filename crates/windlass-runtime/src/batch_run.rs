@@ -46,7 +46,7 @@ pub(crate) async fn run_batch(
             scope.is_over(left)
         }) {
             Some(instead) => {
-                done.settlement = Settlement::ByItself(instead);
+                done.settlement = Settlement::by_itself(instead);
                 over.push(done);
             }
             None => {
@@ -69,7 +69,7 @@ pub(crate) async fn run_batch(
         }
     };
     let Some((found, handler)) = found.and_then(|found| Some((found, found.handler.batch()?))) else {
-        let settlement = || Settlement::ByItself(Disposition::NoHandler);
+        let settlement = || Settlement::by_itself(Disposition::NoHandler);
         over.extend(members.into_iter().map(|member| Done { settlement: settlement(), ..member.done }));
         return over;
     };

@@ -53,8 +53,8 @@ impl Ending {
             Ended::Outcome(outcome) => (outcome, scope.epoch.interrupted().is_cancelled()),
             Ended::Panic(error) => (Outcome::Retry { after: None, error }, false),
             Ended::TimedOut(failure) => (failure, false),
-            Ended::Expired(expired) => return Settlement::ByItself(expired),
-            Ended::NotRun => return Settlement::ByItself(Disposition::Return),
+            Ended::Expired(expired) => return Settlement::by_itself(expired),
+            Ended::NotRun => return Settlement::by_itself(Disposition::Return),
         };
         let outcome = if cancelled { when_asked(outcome) } else { outcome };
         let policy = self.own_policy.unwrap_or_else(|| policy_of(core, found, self.id));
@@ -75,11 +75,11 @@ impl Ending {
         if let Some(error) = settlement.failure() {
             core.meter.note_failure(queue, kind, job, error);
         }
-        match settlement {
-            Settlement::ByItself(Disposition::Retry { delay, error }) => {
+        match settlement.disposition() {
+            Some(Disposition::Retry { delay, error }) => {
                 warn!(%job, kind = &**kind, attempt, error = start_of(error), ?delay, "an attempt failed; there is another after the delay");
             }
-            Settlement::ByItself(Disposition::Discard { error, .. }) => {
+            Some(Disposition::Discard { error, .. }) => {
                 warn!(%job, kind = &**kind, attempt, error = start_of(error), "a job failed for good; it is discarded");
             }
             _ => {}
@@ -100,7 +100,7 @@ impl Ending {
         let outcome = if cancelled { when_asked(outcome) } else { outcome };
         let (number, max_attempts) = (self.number, self.max_attempts);
         let policy = self.own_policy.as_ref().unwrap_or(policy);
-        Settlement::ByItself(decide(
+        Settlement::by_itself(decide(
             outcome,
             &Attempt { number, max_attempts, policy, random, interrupted: false },
         ))
@@ -109,7 +109,7 @@ impl Ending {
     fn decide(&self, core: &Core, outcome: Outcome, policy: &RetryPolicy, interrupted: bool) -> Settlement {
         let (number, max_attempts, random) = (self.number, self.max_attempts, (core.config.random)());
         let attempt = Attempt { number, max_attempts, policy, random, interrupted };
-        Settlement::ByItself(decide(outcome, &attempt))
+        Settlement::by_itself(decide(outcome, &attempt))
     }
 }
 

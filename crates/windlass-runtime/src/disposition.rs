@@ -7,17 +7,27 @@ use windlass_core::{Args, Disposition, Limits, Outcome, RetryPolicy};
 pub(crate) enum Settlement {
     /// Completed, together with the other completed jobs of its claim.
     WithClaim,
-    /// In an entry of its own, with this disposition.
-    ByItself(Disposition),
+    /// In an entry of its own, with this disposition. Apart: what is handed on after each job is small.
+    ByItself(Box<Disposition>),
 }
 
 impl Settlement {
+    pub(crate) fn by_itself(disposition: Disposition) -> Self {
+        Self::ByItself(Box::new(disposition))
+    }
+
+    /// The disposition of one that is settled by itself.
+    pub(crate) fn disposition(&self) -> Option<&Disposition> {
+        match self {
+            Self::WithClaim => None,
+            Self::ByItself(disposition) => Some(disposition),
+        }
+    }
+
     /// The error of an attempt that failed, or of a job that is given up.
     pub(crate) fn failure(&self) -> Option<&str> {
-        match self {
-            Self::ByItself(Disposition::Retry { error, .. } | Disposition::Discard { error, .. }) => {
-                Some(error)
-            }
+        match self.disposition() {
+            Some(Disposition::Retry { error, .. } | Disposition::Discard { error, .. }) => Some(error),
             _ => None,
         }
     }

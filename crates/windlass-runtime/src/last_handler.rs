@@ -18,19 +18,27 @@ pub(crate) struct Found {
 impl LastHandler {
     /// An error when the handler map panicked.
     pub(crate) fn find(&mut self, core: &Core, kind: &Arc<str>) -> Result<Option<&Arc<Found>>, String> {
-        if !self.kind.as_ref().is_some_and(|known| Arc::ptr_eq(known, kind) || known == kind) {
-            self.kind = None;
-            self.found = caught(|| {
-                let handler = core.dispatch.find(kind)?;
-                let timeout = handler.timeout().or(core.config.timeout);
-                let timeout = timeout.filter(|timeout| *timeout < Duration::MAX);
-                Some(Arc::new(Found { kind: Arc::clone(kind), handler, timeout }))
-            })?;
-            if self.found.is_none() {
-                core.unknown_kinds.note(kind);
-            }
-            self.kind = Some(Arc::clone(kind));
+        match &mut self.kind {
+            Some(known) if Arc::ptr_eq(known, kind) => {}
+            // Of another claim: the text is compared once for all of its jobs.
+            Some(known) if known == kind => *known = Arc::clone(kind),
+            _ => self.look_up(core, kind)?,
         }
         Ok(self.found.as_ref())
+    }
+
+    fn look_up(&mut self, core: &Core, kind: &Arc<str>) -> Result<(), String> {
+        self.kind = None;
+        self.found = caught(|| {
+            let handler = core.dispatch.find(kind)?;
+            let timeout = handler.timeout().or(core.config.timeout);
+            let timeout = timeout.filter(|timeout| *timeout < Duration::MAX);
+            Some(Arc::new(Found { kind: Arc::clone(kind), handler, timeout }))
+        })?;
+        if self.found.is_none() {
+            core.unknown_kinds.note(kind);
+        }
+        self.kind = Some(Arc::clone(kind));
+        Ok(())
     }
 }

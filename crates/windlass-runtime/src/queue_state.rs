@@ -204,7 +204,7 @@ impl State {
             }
             Settlement::ByItself(disposition) => {
                 self.counters.count(&disposition);
-                self.open_claims.add_exception(slot, index, position, disposition)
+                self.open_claims.add_exception(slot, index, position, *disposition)
             }
         }
     }

@@ -2,9 +2,8 @@ use crate::{
     Batching, Dispatch, Handler, Settling, WorkerConfig,
     batch_run::run_batch,
     core::Core,
-    disposition::Settlement,
     epoch::{Epoch, Phase},
-    executor::run,
+    executor::running::run,
     heartbeat,
     last_handler::LastHandler,
     popped::Popped,
@@ -200,7 +199,8 @@ impl SteppedWorker {
             match runner.turn(done.take(), &mut scope, &self.me).step {
                 Step::Run(popped) => {
                     let (Some(scope), job) = (&scope, popped.job.id) else { continue };
-                    let ended = run(&self.core, runner, scope, &mut self.handlers, popped).await;
+                    let found = self.handlers.find(&self.core, &popped.job.kind);
+                    let ended = run(&self.core, runner, scope, found, popped).await;
                     worked.push(Worked { job, ran: ran(&ended) });
                     done = Some(ended);
                 }
@@ -258,7 +258,7 @@ impl Dispatch for Patient {
 
 /// Whether its handler ran.
 fn ran(done: &Done) -> bool {
-    !matches!(done.settlement, Settlement::ByItself(Disposition::NoHandler | Disposition::Return))
+    !matches!(done.settlement.disposition(), Some(Disposition::NoHandler | Disposition::Return))
 }
 
 impl fmt::Debug for SteppedWorker {

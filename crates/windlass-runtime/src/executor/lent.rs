@@ -1,6 +1,9 @@
 //! Jobs that an executor lends to foreign code, and for which it does not wait.
 
-use super::{activate, said_last, stored_last};
+use super::{
+    activate,
+    running::{concluded, said_last, stored_last},
+};
 use crate::{
     Context, Settling,
     attempt::drive,
@@ -11,7 +14,7 @@ use crate::{
     ending::Ending,
     epoch::{ClaimScope, Epoch},
     expiry::Expiry,
-    last_handler::{Found, LastHandler},
+    last_handler::Found,
     lend::{Lender, ToLend},
     popped::{Popped, is_suspect},
     queue_runner::QueueRunner,
@@ -83,16 +86,15 @@ impl Lot {
     }
 }
 
-/// The handler of a job, and to whom it lends this one: `None` when it lends nothing, or something of the job needs a future.
+/// To whom the handler of a job lends it: `None` when to nobody, or something of the job needs a future.
 pub(super) fn lends<'h>(
     core: &Core,
     scope: &ClaimScope,
-    handlers: &'h mut LastHandler,
+    found: &'h Found,
     job: &ClaimedJob,
-) -> Option<(&'h Arc<Found>, &'h Lender)> {
-    let found = handlers.find(core, &job.kind).ok()??;
+) -> Option<&'h Lender> {
     let lender = found.handler.lender(&job.args)?;
-    may_be_lent(core, scope, found, job).then_some((found, lender))
+    may_be_lent(core, scope, found, job).then_some(lender)
 }
 
 /// Whether nothing of the job needs a future from its start on.
@@ -127,9 +129,7 @@ impl Origin {
         if let Some(begun) = begun.filter(|_| ended.ran()) {
             self.core.meter.note(&scope.queue, &begun);
         }
-        let cancelled = scope.is_cancel_asked(ending.id);
-        scope.forget_switch(ending.id);
-        Done { settlement: ending.settlement(&self.core, &scope, &self.found, ended, cancelled), ..done }
+        Done { settlement: concluded(&self.core, &scope, &self.found, &ending, ended), ..done }
     }
 }
 
@@ -166,7 +166,7 @@ async fn attended(
 ) {
     let (core, runner, id) = (&home.core, &home.runner, job.ending.id);
     // No executor is occupied by it, so none makes room.
-    let ended = drive(core, &job.scope, id, &mut outcome, &mut None, || {}).await;
+    let ended = drive(core, &job.scope, id, &mut outcome, &mut None).await;
     let ended = caught(move || drop(outcome)).map_or_else(Ended::Panic, |()| ended);
     if let Some(stored) = said_last(&job.scope, id) {
         stored_last(&job.scope, id, stored).await;

@@ -76,7 +76,7 @@ impl Sheet {
         self.attempts.insert(ticket, Attempted { queue, kind, begun: held.begun(), error });
         match settlement {
             Settlement::WithClaim => self.completed.entry(held.claim).or_default().push(job.id),
-            Settlement::ByItself(disposition) => self.exceptions.push(held.exception(disposition)),
+            Settlement::ByItself(disposition) => self.exceptions.push(held.exception(*disposition)),
         }
     }
 
