@@ -4,17 +4,17 @@
 //! range scan that stops at the limit. Cancelled jobs are no longer there.
 
 use crate::{
-    clock::{Micros, timestamp},
+    claim_rows,
+    clock::timestamp,
     error::Outcome,
     key_claim, key_rates,
     lanes::{self, Lane},
     lease, no_handler, position, slots,
     tx::{Count, Tx},
 };
-use bytes::Bytes;
-use rusqlite::{Row, params, types::ValueRef};
-use std::{collections::HashMap, sync::Arc, time::Duration};
-use windlass_core::{Attributes, Claim, ClaimRequest, Claimed, ClaimedJob, JobId, QueueDemand, WorkerId};
+use rusqlite::params;
+use std::{sync::Arc, time::Duration};
+use windlass_core::{Claim, ClaimRequest, Claimed, QueueDemand, WorkerId};
 
 /// The most jobs of one claim; a larger demand gets several claims in turn, by calling again.
 const CLAIM_MAX: u32 = 20_000;
@@ -26,9 +26,6 @@ const TURNS_MAX: u32 = 5_000;
 /// How often one claim looks for more turns in a keyed lane.
 const ROUNDS: u32 = 16;
 
-const NEXT: &str =
-    "SELECT pos, id, kind, args, attempt, max_attempts, crash_count, enqueued_at, attributes FROM job
-    WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT ?3";
 const RECORD: &str =
     "INSERT INTO claim (lo, hi, token, worker, moved, open, completed, claimed_at, started, changed)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?8)";
@@ -161,7 +158,7 @@ impl Round<'_> {
         limit: u32,
         bytes: usize,
     ) -> Outcome<u32> {
-        let batch = read(tx, range, limit, bytes)?;
+        let batch = claim_rows::read(tx, range, limit, bytes)?;
         let (Some(first), Some(last)) = (batch.jobs.first(), batch.jobs.last()) else { return Ok(0) };
         let (lo, hi, count) = (first.position, last.position, batch.jobs.len() as u32);
         let token = fastrand::i32(..);
@@ -188,86 +185,5 @@ impl Round<'_> {
             jobs: batch.jobs,
         });
         Ok(count)
-    }
-}
-
-/// Jobs that were read.
-struct Batch {
-    jobs: Vec<ClaimedJob>,
-    bytes: usize,
-    /// There are more within the limit, but not within the bytes.
-    cut: bool,
-}
-
-/// Reads jobs into one shared buffer, at least one.
-fn read(tx: &Tx<'_>, (from, to): (i64, i64), limit: u32, most: usize) -> Outcome<Batch> {
-    let mut next = tx.conn.prepare_cached(NEXT)?;
-    let mut rows = next.query(params![from, to, limit])?;
-    let mut jobs = Vec::with_capacity(limit.min(CLAIM_MAX) as usize);
-    let (mut buffer, mut ends, mut kinds) = (Vec::new(), Vec::new(), Kinds::default());
-    let mut cut = false;
-    while let Some(row) = rows.next()? {
-        let args = row.get_ref(3)?.as_bytes().map_err(rusqlite::Error::from)?;
-        cut = !jobs.is_empty() && buffer.len() + args.len() > most;
-        if cut {
-            break;
-        }
-        buffer.extend_from_slice(args);
-        ends.push(buffer.len());
-        jobs.push(job(row, &mut kinds, tx.now)?);
-    }
-    let (bytes, buffer, mut start) = (buffer.len(), Bytes::from(buffer), 0);
-    for (job, end) in jobs.iter_mut().zip(ends) {
-        job.args = buffer.slice(start..end);
-        start = end;
-    }
-    Ok(Batch { jobs, bytes, cut })
-}
-
-fn job(row: &Row<'_>, kinds: &mut Kinds, now: Micros) -> Outcome<ClaimedJob> {
-    let position: i64 = row.get(0)?;
-    let attributes = match row.get_ref(8)? {
-        ValueRef::Null => None,
-        text => Attributes::from_store(text.as_str().map_err(rusqlite::Error::from)?)?,
-    };
-    let moved: Option<i64> = row.get(1)?;
-    // A job that is where it was first appended was never attempted: two columns less to read.
-    let (attempt, crash_count) = if moved.is_some() { (row.get(4)?, row.get(6)?) } else { (0_u16, 0) };
-    Ok(ClaimedJob {
-        id: JobId(moved.unwrap_or(position::sequence_of(position))),
-        position,
-        kind: kinds.share(row.get_ref(2)?)?,
-        args: Bytes::new(),
-        attempt: attempt.saturating_add(1),
-        max_attempts: row.get(5)?,
-        crash_count,
-        enqueued_at: timestamp(row.get(7)?),
-        never_put_off: moved.is_none(),
-        expires_in: attributes.as_ref().and_then(|attributes| attributes.expires_in(timestamp(now))),
-        attributes,
-    })
-}
-
-/// The kinds of a batch, each allocated once. The last one is asked first.
-#[derive(Default)]
-struct Kinds {
-    last: Option<Arc<str>>,
-    all: HashMap<Box<str>, Arc<str>>,
-}
-
-impl Kinds {
-    fn share(&mut self, kind: ValueRef<'_>) -> Outcome<Arc<str>> {
-        if let (Some(last), Ok(kind)) = (&self.last, kind.as_bytes())
-            && last.as_bytes() == kind
-        {
-            return Ok(Arc::clone(last));
-        }
-        let kind = kind.as_str().map_err(rusqlite::Error::from)?;
-        let shared = match self.all.get(kind) {
-            Some(shared) => Arc::clone(shared),
-            None => Arc::clone(self.all.entry(kind.into()).or_insert_with(|| kind.into())),
-        };
-        self.last = Some(Arc::clone(&shared));
-        Ok(shared)
     }
 }

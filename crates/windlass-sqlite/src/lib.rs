@@ -36,6 +36,7 @@ mod cancel_request;
 mod claim;
 mod claim_range;
 mod claim_reply;
+mod claim_rows;
 mod clock;
 mod command;
 mod completion;
