@@ -123,11 +123,11 @@ impl Client {
     /// In a forked child; nothing is called back then.
     pub fn start(
         &self,
-        op: &str,
+        op: impl Into<String>,
         payload: String,
         done: impl FnOnce(Result<String, Failure>) + Send + 'static,
     ) -> Result<Call, Failure> {
-        let (client, op) = (self.inner.clone(), op.to_owned());
+        let (client, op) = (self.inner.clone(), op.into());
         self.engine.start(async move { call(&client, &op, &payload).await }, done)
     }
 

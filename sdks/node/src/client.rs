@@ -1,9 +1,15 @@
-use crate::promise::{error, on_a_thread, promise};
-use napi::{Env, Result, bindgen_prelude::Object};
+use crate::{
+    answers::{Answered, Answers},
+    promise::{error, on_a_thread},
+};
+use napi::{
+    Env, Result,
+    bindgen_prelude::{Function, Object},
+};
 use napi_derive::napi;
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use windlass_bridge::{Call, Client, Engine};
@@ -12,47 +18,55 @@ use windlass_bridge::{Call, Client, Engine};
 #[napi]
 pub struct NativeClient {
     pub(crate) inner: Client,
+    answers: Arc<Answers>,
     /// Calls that may be ended, by their numbers.
-    endable: Mutex<HashMap<u32, Call>>,
+    endable: Mutex<HashMap<i32, Call>>,
 }
 
-/// Opens the store that a URL names, with keys for encrypted jobs: a promise of a client.
+/// Opens the store that a URL names, with keys for encrypted jobs: a promise of a client. The bell is called when there are answers.
 #[napi(catch_unwind)]
-pub fn open(env: &Env, url: String, keys: Option<String>, is_test: Option<bool>) -> Result<Object<'_>> {
+pub fn open<'env>(
+    env: &'env Env,
+    url: String,
+    keys: Option<String>,
+    is_test: bool,
+    bell: Function<'_, (), ()>,
+) -> Result<Object<'env>> {
+    let answers = Answers::new(&bell)?;
     on_a_thread(env, move || {
         let engine = Engine::of_process()?;
         let inner = match keys {
-            keys if is_test == Some(true) => Client::open_for_test(&engine, &url, keys.as_deref())?,
+            keys if is_test => Client::open_for_test(&engine, &url, keys.as_deref())?,
             Some(keys) => Client::open_with_keys(&engine, &url, &keys)?,
             None => Client::open(&engine, &url)?,
         };
-        Ok(NativeClient { inner, endable: Mutex::default() })
+        Ok(NativeClient { inner, answers, endable: Mutex::default() })
     })
 }
 
 #[napi]
 impl NativeClient {
-    /// One operation of the store, JSON text in and out: a promise of text. With a number it can be ended.
+    /// Starts one operation of the store, JSON text in and out. Its answer comes under its number, above 0.
     #[napi(catch_unwind)]
-    pub fn call<'env>(
-        &self,
-        env: &'env Env,
-        op: String,
-        payload: String,
-        number: Option<u32>,
-    ) -> Result<Object<'env>> {
-        promise::<String>(env, move |answer| {
-            let call = self.inner.start(&op, payload, move |text| answer.settle(text))?;
-            if let Some(number) = number {
-                self.endable().insert(number, call);
-            }
-            Ok(())
-        })
+    pub fn start(&self, op: String, payload: String, number: i32, may_be_ended: bool) -> Result<()> {
+        let answer = self.answers.of_call(number);
+        let call = self.inner.start(op, payload, move |text| answer.give(text));
+        let call = call.map_err(|failure| error(&failure))?;
+        if may_be_ended {
+            self.endable().insert(number, call);
+        }
+        Ok(())
+    }
+
+    /// What was answered since the last time, if anything.
+    #[napi(catch_unwind)]
+    pub fn answers(&self) -> Option<Answered> {
+        self.answers.take()
     }
 
     /// Ends a call of this number, if it goes on: its promise rejects, which nobody is to wait for any more. To be called of each that has a number.
     #[napi(catch_unwind)]
-    pub fn end(&self, number: u32) {
+    pub fn end(&self, number: i32) {
         let call = self.endable().remove(&number);
         if let Some(call) = call {
             call.abort();
@@ -78,7 +92,7 @@ impl NativeClient {
 }
 
 impl NativeClient {
-    fn endable(&self) -> MutexGuard<'_, HashMap<u32, Call>> {
+    fn endable(&self) -> MutexGuard<'_, HashMap<i32, Call>> {
         self.endable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

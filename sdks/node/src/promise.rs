@@ -74,7 +74,11 @@ pub(crate) fn failure(kind: ErrorKind, message: impl Into<String>) -> Failure {
 
 /// An error whose message is JSON, of which ts/errors.ts makes one of its classes.
 pub(crate) fn error(failure: &Failure) -> Error {
+    Error::new(Status::GenericFailure, told(failure))
+}
+
+/// That JSON.
+pub(crate) fn told(failure: &Failure) -> String {
     let Failure { code, message, retryable, ambiguous } = failure;
-    let told = json!({ "code": code, "message": message, "retryable": retryable, "ambiguous": ambiguous });
-    Error::new(Status::GenericFailure, told.to_string())
+    json!({ "code": code, "message": message, "retryable": retryable, "ambiguous": ambiguous }).to_string()
 }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { callUntil } from '#internal/ending'
-import type { NativeClient } from '#internal/native'
 import { defineJob, InvalidOption, type Endable } from 'windlass'
 import { LONG, onBoth, onSqlite, Signal, started } from './support.js'
 
@@ -25,11 +24,11 @@ onBoth('a signal ends a wait, not the job', async ({ windlass }) => {
 test('the call itself is ended, and its number is free whatever comes of it', async () => {
   const calls: unknown[] = []
   let settle: { resolve: (text: string) => void, reject: (error: unknown) => void }
-  const client: NativeClient = {
-    call: (op, _, number) => new Promise((resolve, reject) => { calls.push(['call', op, number]); settle = { resolve, reject } }),
-    end: number => { calls.push(['end', number]); settle.reject(new Error('ended')) },
-    travel: () => {},
-    close: async () => {},
+  let last = 0
+  const client = {
+    number: () => ++last,
+    call: (op: string, _: string, number?: number) => new Promise<string>((resolve, reject) => { calls.push(['call', op, number]); settle = { resolve, reject } }),
+    end: (number: number) => { calls.push(['end', number]); settle.reject(new Error('ended')) },
   }
   const stop = new AbortController()
   const call = callUntil(stop.signal, client, 'wait', '{}')

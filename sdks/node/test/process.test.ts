@@ -212,8 +212,10 @@ test('a panic is an error, and the process lives', async t => {
     const { panicForTest, panicLaterForTest } = addon()
     try { direct(() => panicForTest()) } catch (error) { console.log(error.name, error.code, error.message) }
     await answer(() => panicLaterForTest()).catch(error => console.log(error.code, error.message))
-    const client = await answer(() => addon().open(process.env.URL))
-    await answer(() => client.call('panic_for_test', '{}')).catch(error => console.log(error.code, error.message))
+    const { Calls } = await import(${JSON.stringify(new URL('../../dist/calls.js', import.meta.url).href)})
+    const calls = new Calls()
+    calls.of(await answer(() => addon().open(process.env.URL, undefined, false, calls.bell)))
+    await answer(() => calls.call('panic_for_test', '{}')).catch(error => console.log(error.code, error.message))
     await windlass.migrate(); console.log('lives', await windlass.enqueue(any, 1))`)
   const { code, out } = await child.end()
   assert.equal(code, 0, out)

@@ -1,8 +1,9 @@
+import { Calls } from './calls.js'
 import { callUntil, until } from './ending.js'
 import { InvalidOption } from './errors.js'
 import { encode } from './json.js'
 import type { Middleware } from './middleware.js'
-import { addon, answer, type NativeClient } from './native.js'
+import { addon, answer } from './native.js'
 import { checkTraces, type Traces } from './tracing.js'
 
 /** How a store is reached, besides its URL. */
@@ -23,7 +24,7 @@ export class Connection {
   readonly traces: Traces | undefined
   /** What runs around the handlers of its workers. */
   middleware: Middleware[] = []
-  #client: Promise<NativeClient> | undefined
+  #client: Promise<Calls> | undefined
   #closed = false
   /** A store of a test, in which time can be moved. */
   isTest = false
@@ -42,12 +43,17 @@ export class Connection {
   }
 
   /** The native client; asked again after a failure, it tries again. */
-  client (): Promise<NativeClient> {
+  client (): Promise<Calls> {
     if (this.#closed) return Promise.reject(new InvalidOption('invalid_option', 'this Windlass is closed: make another one'))
-    return this.#client ??= answer(() => addon().open(this.#url, this.#keys, this.isTest)).catch(error => {
+    return this.#client ??= this.#open().catch(error => {
       this.#client = undefined
       throw error
     })
+  }
+
+  async #open (): Promise<Calls> {
+    const calls = new Calls()
+    return calls.of(await answer(() => addon().open(this.#url, this.#keys, this.isTest, calls.bell)))
   }
 
   /** Does one operation of the core: JSON text in, JSON text out. A signal ends it. */
@@ -75,7 +81,7 @@ export class Connection {
   async close (): Promise<void> {
     this.#closed = true
     const client = await this.#client?.catch(() => undefined)
-    if (client) await answer(() => client.close())
+    if (client) await answer(() => client.native.close())
   }
 }
 
@@ -92,7 +98,7 @@ export class Acting extends Connection {
     this.middleware = of.middleware
   }
 
-  override client (): Promise<NativeClient> { return this.#of.client() }
+  override client (): Promise<Calls> { return this.#of.client() }
 
   override text (op: string, payload: string, signal?: AbortSignal): Promise<string> {
     return this.#of.text('acting_as', `{"actor":${JSON.stringify(this.#actor)},"op":${JSON.stringify(op)},"payload":${payload}}`, signal)

@@ -1,5 +1,6 @@
 import { InvalidOption } from './errors.js'
-import { answer, type NativeClient } from './native.js'
+import type { Calls } from './calls.js'
+import { answer } from './native.js'
 
 /** What may end a call before its time. */
 export interface Endable {
@@ -7,12 +8,9 @@ export interface Endable {
   signal?: AbortSignal | undefined
 }
 
-/** Of calls that can be ended. */
-let numbers = 0
-
 /** A call of the core that a signal ends. */
-export async function callUntil (signal: AbortSignal, client: NativeClient, op: string, payload: string): Promise<string> {
-  const number = numbers = (numbers + 1) % 2 ** 32
+export async function callUntil (signal: AbortSignal, client: Pick<Calls, 'number' | 'call' | 'end'>, op: string, payload: string): Promise<string> {
+  const number = client.number()
   try {
     return await until(signal, answer(() => client.call(op, payload, number)))
   } finally {

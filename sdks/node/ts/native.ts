@@ -5,7 +5,7 @@ import { errorOf, WindlassError, type ErrorCode } from './errors.js'
 /** What the addon exports. This file alone loads it; src/*.rs says what its parts do. */
 interface Addon {
   version (): string
-  open (url: string, keys?: string, isTest?: boolean): Promise<NativeClient>
+  open (url: string, keys: string | undefined, isTest: boolean, bell: () => void): Promise<NativeClient>
   startWorker (client: NativeClient, spec: string, bell: () => void): Promise<NativeWorker>
   cli (args: string[]): number
   attachWorker (number: number, bell: () => void): NativeWorker
@@ -15,10 +15,17 @@ interface Addon {
 
 /** A connection to a store: operations by name, JSON text in and out. */
 export interface NativeClient {
-  call (op: string, payload: string, number?: number): Promise<string>
+  start (op: string, payload: string, number: number, mayBeEnded: boolean): void
+  answers (): NativeAnswers | null
   end (number: number): void
   travel (ms: number): void
   close (): Promise<void>
+}
+
+/** What calls answered, by their numbers; what failed under a negative one. */
+export interface NativeAnswers {
+  numbers: Int32Array
+  texts: string[]
 }
 
 /** What handlers say of the jobs that they run. */

@@ -131,7 +131,7 @@ export class TestWindlass {
   async travel (time: Duration): Promise<void> {
     const ms = milliseconds(time, 'the time to travel')
     const client = await connectionOf(this.windlass).client()
-    direct(() => client.travel(ms))
+    direct(() => client.native.travel(ms))
   }
 
   /** Closes the store and removes its file. */

@@ -168,7 +168,7 @@ export class Worker {
     const spec = this.#spec()
     const loop = this.#loop = new Loop(this.#handlers.surrounded(this.#on.middleware, this.#on.traces), onError)
     const client = await this.#on.client()
-    this.#native = await answer(() => addon().startWorker(client, spec, loop.schedule))
+    this.#native = await answer(() => addon().startWorker(client.native, spec, loop.schedule))
     loop.begin(this.#native)
     if (this.#stopping) this.#native.stop()
     try {
