@@ -20,7 +20,7 @@ use windlass_core::{Claim, ClaimRequest, Claimed, QueueDemand, WorkerId};
 const CLAIM_MAX: u32 = 20_000;
 /// A claim ends early when its args exceed this: its buffer lives as long as its last job.
 const CLAIM_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// The most jobs of one claim that take their turns by keys: each costs several times what others do.
+/// The most jobs of one claim that take their turns by keys, each of which costs several times what others do, and about the most keys that it looks at.
 const TURNS_MAX: u32 = 5_000;
 
 /// How often one claim looks for more turns in a keyed lane.
@@ -129,8 +129,10 @@ impl Round<'_> {
             return Ok(());
         };
         let end = self.left.saturating_sub(most.min(TURNS_MAX));
+        let mut looked_at = 0;
         for round in 1..=ROUNDS {
             let chosen = key_claim::choose(tx, &keyed, self.left - end, self.bytes)?;
+            looked_at += chosen.looked_at;
             if let Some(range) = chosen.range {
                 self.hand_out(tx, lane, range, chosen.count, usize::MAX)?;
             }
@@ -140,7 +142,11 @@ impl Round<'_> {
             if !chosen.more || self.left <= end {
                 break;
             }
-            self.claimed.contended |= round == ROUNDS;
+            // After a change of limits all keys are worth a look, and none may have a job.
+            if round == ROUNDS || looked_at >= TURNS_MAX {
+                self.claimed.contended = true;
+                break;
+            }
         }
         if most > TURNS_MAX && self.left <= end {
             // The rest is before what other lanes have.

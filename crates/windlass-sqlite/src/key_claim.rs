@@ -32,6 +32,8 @@ pub(crate) struct Chosen {
     /// Their new positions, the first and the last.
     pub(crate) range: Option<(i64, i64)>,
     pub(crate) count: u32,
+    /// How many keys it looked at.
+    pub(crate) looked_at: u32,
     /// There are more, but not within the bytes.
     pub(crate) cut: bool,
     /// Another round may find more.
@@ -78,7 +80,8 @@ pub(crate) fn choose(tx: &mut Tx<'_>, lane: &KeyedLane, most: u32, bytes: usize)
         places.push(job.pos);
         keys.push(nth);
     }
-    let mut chosen = Chosen { cut, count: places.len() as u32, ..Chosen::default() };
+    let mut chosen =
+        Chosen { cut, count: places.len() as u32, looked_at: candidates.len() as u32, ..Chosen::default() };
     chosen.more = !cut && chosen.count < most;
     write(tx, lane, &candidates, cut, &freed)?;
     if !places.is_empty() {

@@ -3,7 +3,7 @@
 use crate::{
     control, edit,
     enqueue::Batch,
-    key_limits, key_upkeep, promote, settle,
+    key_limits, key_rates, key_upkeep, promote, settle,
     traced::{Traced, Work},
     tx::Tx,
     workers,
@@ -116,6 +116,61 @@ fn what_ended_costs_nothing_later() {
     for (few, many) in [(few.0, of_one.0), (few.0, of_many.0), (few.1, of_one.1)] {
         assert!(many * 10 < few * 11, "{few} steps with one row, {many} with ten thousand");
     }
+}
+
+/// What is past is taken out of the counts of its own keys, whatever number of others counts on.
+#[test]
+fn what_is_past_costs_the_same_whatever_counts_on() {
+    let cost = |others: i64| {
+        let mut store = Traced::new();
+        store.limit("default", rate(2));
+        let fill = format!(
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 100 + {others})
+                INSERT INTO key_ended SELECT queue.id, 'a' || n, CASE WHEN n > 100 THEN 1000000000 ELSE 0 END + n, 1 FROM queue, n;
+            INSERT INTO key_ended_count SELECT queue, key, jobs FROM key_ended"
+        );
+        store.conn.execute_batch(&fill).unwrap();
+        let queue =
+            store.conn.query_one("SELECT queue FROM key_ended LIMIT 1", [], |row| row.get(0)).unwrap();
+        let (_, work) = store.run(|tx| key_rates::forget_past(tx.conn, queue, tx.now));
+        let left = "SELECT count(*), sum(jobs) FROM key_ended_count";
+        let left = store.conn.query_one(left, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        assert_eq!(left, (others, others));
+        work.steps
+    };
+    let (few, many) = (cost(1), cost(10_000));
+    assert!(many * 10 < few * 11, "{few} steps beside one key, {many} beside ten thousand");
+}
+
+/// Where none of them may have a job it looks at no more of them than of those that may.
+#[test]
+fn a_claim_looks_at_so_many_keys() {
+    let mut store = Traced::new();
+    store.limit("default", rate(1));
+    store.add("k", 20_000, 2);
+    while !store.claim(5_000).0.is_empty() {}
+    store.limit("default", rate(1).with_weight(2));
+    let mut look = || {
+        assert!(store.claim(5_000).0.is_empty());
+        let left = "SELECT count(*) FROM key_turn WHERE state = 0";
+        store.conn.query_one(left, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let left = look();
+    assert!((14_000..=15_000).contains(&left), "{left}");
+    assert_eq!([look(), look(), look()][2], 0);
+}
+
+/// Others wait meanwhile.
+#[test]
+fn keys_whose_rate_allows_more_go_on_in_parts() {
+    let mut store = Traced::new();
+    store.limit("default", rate(2));
+    store.add("k", 1, 1);
+    let fill = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 12000)
+        INSERT INTO key_turn (n, key, vt, state, due) SELECT keyed_lane.n, 'a' || n.n, 0, 1, 1 FROM keyed_lane, n";
+    store.conn.execute_batch(fill).unwrap();
+    let mut part = || store.run(|tx| promote::promote(tx, 10)).0.next_due;
+    assert_eq!([part(), part(), part()], [Some(Duration::ZERO), Some(Duration::ZERO), None]);
 }
 
 /// The number of statements does not follow from the number of jobs, nor from that of keys.

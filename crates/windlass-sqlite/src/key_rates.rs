@@ -6,6 +6,8 @@ use std::collections::HashMap;
 
 /// The most rows that one transaction takes out of the counts.
 const CHUNK: i64 = 10_000;
+/// The most keys that one transaction lets go on, so that others need not wait long.
+const DUE_CHUNK: usize = 5_000;
 
 // The keys of which fewer are held, given as negative numbers. Of a key that is named its own limit says the period, of others that of every key.
 macro_rules! ended {
@@ -34,7 +36,10 @@ const TOO_LONG: &str =
 const PAST: &str =
     "DELETE FROM key_ended WHERE (queue, key, free_at) IN (SELECT queue, key, free_at FROM key_ended
     WHERE queue = ?1 AND free_at <= ?2 ORDER BY free_at LIMIT ?3) RETURNING key, jobs";
-const UNCOUNT: &str = "UPDATE key_ended_count SET jobs = jobs - p.value FROM json_each(?2) p WHERE queue = ?1 AND key_ended_count.key = p.key";
+// Each finds its row by its key. An UPDATE FROM reads the counts of all keys, and for each of them what is past.
+const UNCOUNT: &str =
+    "INSERT INTO key_ended_count (queue, key, jobs) SELECT ?1, key, -value FROM json_each(?2) WHERE true
+    ON CONFLICT DO UPDATE SET jobs = jobs + excluded.jobs";
 const FORGET: &str =
     "DELETE FROM key_ended_count WHERE queue = ?1 AND jobs <= 0 AND key IN (SELECT key FROM json_each(?2))";
 const LOOK_AGAIN: &str = "UPDATE key_turn SET state = 0, due = NULL, vt = max(vt, (SELECT l.vt FROM keyed_lane l WHERE l.n = key_turn.n))
@@ -47,11 +52,13 @@ macro_rules! waiting_lanes {
             FROM lanes WHERE n IS NOT NULL) "
     };
 }
-// Nothing is due twice, also where a key has no jobs any more.
-const DUE: &str = concat!(
+const DUE_LANES: &str = concat!(
     waiting_lanes!(),
-    "UPDATE key_turn SET due = NULL, state = CASE state WHEN 1 THEN 0 ELSE state END WHERE n IN (SELECT n FROM lanes) AND due <= ?1"
+    "SELECT n FROM lanes WHERE (SELECT min(t.due) FROM key_turn t WHERE t.n = lanes.n AND t.due IS NOT NULL) <= ?1"
 );
+// Nothing is due twice, also where a key has no jobs any more.
+const DUE: &str = "UPDATE key_turn SET due = NULL, state = CASE state WHEN 1 THEN 0 ELSE state END
+    WHERE n = ?1 AND key IN (SELECT key FROM key_turn WHERE n = ?1 AND due <= ?2 ORDER BY due LIMIT ?3)";
 const NEXT: &str =
     "SELECT min((SELECT min(t.due) FROM key_turn t WHERE t.n = k.n AND t.due IS NOT NULL)) FROM keyed_lane k
     WHERE k.queue = ?1 AND NOT k.ended";
@@ -101,9 +108,18 @@ fn take(conn: &Connection, sql: &str, params: impl Params) -> Outcome<HashMap<St
     Ok(taken)
 }
 
-/// Keys whose rate allows more by now may go on. Whether there are any.
+/// Keys whose rate allows more by now may go on, so many of them. Whether there are any.
 pub(crate) fn end_due(conn: &Connection, now: Micros) -> Outcome<bool> {
-    Ok(conn.prepare_cached(DUE)?.execute([now])? > 0)
+    let mut find = conn.prepare_cached(DUE_LANES)?;
+    let lanes: Vec<i64> = find.query_map([now], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let mut left = DUE_CHUNK;
+    for lane in lanes {
+        left -= conn.prepare_cached(DUE)?.execute(params![lane, now, left as i64])?;
+        if left == 0 {
+            break;
+        }
+    }
+    Ok(left < DUE_CHUNK)
 }
 
 /// When the rate of a key of this queue allows more of the jobs that wait for that.
