@@ -1,6 +1,9 @@
 //! From SQLite's result codes to the closed list of error kinds.
 
-use rusqlite::{ErrorCode, ffi::SQLITE_IOERR_SHORT_READ};
+use rusqlite::{
+    ErrorCode,
+    ffi::{SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_SHORT_READ},
+};
 use std::path::Path;
 use windlass_core::{Error, ErrorKind};
 
@@ -98,6 +101,7 @@ pub(crate) fn again(error: &Error) -> Error {
 }
 
 fn from_sqlite(error: rusqlite::Error) -> Error {
+    let is = |extended: i32| error.sqlite_error().is_some_and(|of| of.extended_code == extended);
     let (kind, advice) = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             (ErrorKind::Unavailable, "another process kept the database locked; try again")
@@ -112,12 +116,16 @@ fn from_sqlite(error: rusqlite::Error) -> Error {
         Some(ErrorCode::NotADatabase) => {
             (ErrorKind::InvalidOption, "the file is not a SQLite database; name another one")
         }
-        Some(ErrorCode::DatabaseCorrupt) => {
-            (ErrorKind::Internal, "the database is damaged; check it with `PRAGMA integrity_check`")
-        }
-        Some(ErrorCode::SystemIoFailure)
-            if error.sqlite_error().is_some_and(|of| of.extended_code == SQLITE_IOERR_SHORT_READ) =>
-        {
+        Some(ErrorCode::DatabaseCorrupt) => (
+            ErrorKind::Internal,
+            "the database is damaged; check it with `PRAGMA integrity_check`. Where a copy was put in its place, the -wal file beside it is that of the file before",
+        ),
+        // Of who opens the file when nobody else has it open.
+        Some(ErrorCode::SystemIoFailure) if is(SQLITE_IOERR_SHMSIZE) => (
+            ErrorKind::StorageFull,
+            "the disk is full: there is no room for the -shm file beside the database; make room and try again",
+        ),
+        Some(ErrorCode::SystemIoFailure) if is(SQLITE_IOERR_SHORT_READ) => {
             let advice = "the database or its -wal file is shorter than it should be: one of them was removed or cut while a process had it open; \
                  nothing was changed; end all processes that have it open, or put it back";
             (ErrorKind::Unavailable, advice)
@@ -129,4 +137,18 @@ fn from_sqlite(error: rusqlite::Error) -> Error {
         _ => (ErrorKind::Internal, "unexpected answer of SQLite; please report it"),
     };
     Error::new(kind, format!("{advice}: {error}")).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::ffi;
+
+    #[test]
+    fn a_disk_that_is_full_is_named_as_that_when_a_file_is_opened() {
+        let error = rusqlite::Error::SqliteFailure(ffi::Error::new(SQLITE_IOERR_SHMSIZE), None);
+        let error = Fault::Sqlite(error).about(Path::new("jobs.db"));
+        assert_eq!(error.kind(), ErrorKind::StorageFull);
+        assert!(error.to_string().starts_with("jobs.db: the disk is full"), "{error}");
+    }
 }

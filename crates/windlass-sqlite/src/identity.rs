@@ -5,6 +5,7 @@
 //! closed ([how to corrupt a database](https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_)).
 //! SQLite cannot be asked instead: without locks it finds a file malformed that another process is changing.
 
+use crate::moved::beside;
 use std::{
     collections::HashMap,
     ffi::OsStr,
@@ -109,14 +110,17 @@ fn check(path: &Path) -> Result<()> {
     }
     let header = match read_header(path) {
         Ok(header) => header,
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return refuse_to_begin_anew(path),
         Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => return Err(denied(path, cause)),
         Err(cause) => {
             let message = format!("cannot read {shown}: {cause}; name a file");
             return Err(Error::new(ErrorKind::InvalidOption, message).with_source(cause));
         }
     };
-    if header.is_empty() || is_ours(&header) {
+    if header.is_empty() {
+        return refuse_to_begin_anew(path);
+    }
+    if is_ours(&header) {
         return Ok(());
     }
     let what = if header.starts_with(MAGIC) {
@@ -128,6 +132,22 @@ fn check(path: &Path) -> Result<()> {
         ErrorKind::InvalidOption,
         format!("{shown} {what}; it was left untouched, name another file"),
     ))
+}
+
+/// Where a file is missing and its log is there SQLite removes that, with what was committed and is not in the file yet, wherever this was moved to.
+fn refuse_to_begin_anew(path: &Path) -> Result<()> {
+    let log = beside(path, "-wal");
+    // Somebody else may just have made the file: it is there before its log.
+    if fs::metadata(&log).map_or(0, |log| log.len()) == 0
+        || read_header(path).is_ok_and(|header| !header.is_empty())
+    {
+        return Ok(());
+    }
+    let (shown, log) = (path.display(), log.display());
+    let message = format!(
+        "{shown} is missing or empty, and {log} has what was committed last and is not in that file yet; put the file back, or remove {log} too"
+    );
+    Err(Error::new(ErrorKind::InvalidOption, message))
 }
 
 /// What is probably meant by a path whose folder does not exist.

@@ -198,6 +198,25 @@ async fn a_log_that_was_removed_takes_nothing_and_loses_nothing() {
     f.add(1).await;
 }
 
+/// It was removed, with what was committed last to a file that somebody had moved away.
+#[test]
+fn a_log_without_its_file_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, log) = (folder.path().join("jobs.db"), folder.path().join("jobs.db-wal"));
+    fs::write(&log, "committed").unwrap();
+    for empty in [false, true] {
+        if empty {
+            fs::write(&path, "").unwrap();
+        }
+        let error = refused(&path);
+        assert_eq!(error.kind(), ErrorKind::InvalidOption);
+        assert!(error.to_string().contains("jobs.db is missing or empty, and"), "{error}");
+        assert_eq!(fs::read_to_string(&log).unwrap(), "committed");
+    }
+    fs::remove_file(&log).unwrap();
+    open(&path).unwrap();
+}
+
 /// As a backup makes one.
 #[tokio::test]
 async fn a_copy_that_is_made_while_the_file_is_in_use_is_a_store() {
