@@ -237,6 +237,32 @@ fn a_list_of_running_jobs_costs_its_own_size() {
     assert_alike("a job", cost(100), cost(1_000));
 }
 
+/// Those of other kinds that wait for a handler are not looked through.
+#[test]
+fn whether_a_worker_would_be_given_a_job_costs_the_same_whatever_waits_for_others() {
+    let cost = |others: i64| {
+        let mut store = Traced::new();
+        add(&mut store, &[job("default")]);
+        store.claim(1);
+        let fill = format!(
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {others})
+                INSERT INTO waiting (id, lane, state, available_at, kind, args, attempt, max_attempts, crash_count, enqueued_at)
+                SELECT 100 + n, lane.id, 2, 1, 'other', '{{}}', 0, 1, 0, 1 FROM lane, n;
+            UPDATE lane SET no_handler = {others}"
+        );
+        store.conn.execute_batch(&fill).unwrap();
+        let kinds = |kinds: &[&str]| kinds.iter().map(|kind| (*kind).to_owned()).collect::<Vec<_>>();
+        let mut ask = |kinds: &[String]| {
+            store.run(|tx| stats::any_available(tx.conn, &["default".to_owned()], kinds, tx.now))
+        };
+        assert!(ask(&[]).0 && ask(&kinds(&["test", "other"])).0);
+        let (any, work) = ask(&kinds(&["test"]));
+        assert!(!any);
+        work.steps
+    };
+    assert_alike("a look", cost(1), cost(10_000));
+}
+
 #[test]
 fn a_page_of_queues_costs_its_own_size() {
     let cost = |queues| {

@@ -26,9 +26,9 @@ const ANY_AVAILABLE: &str = "SELECT EXISTS (SELECT 1 FROM queue JOIN lane ON lan
         OR available > 0 AND (NOT queue.keyed OR EXISTS (SELECT 1 FROM keyed_lane k WHERE k.lane = lane.id AND NOT k.ended
         AND (EXISTS (SELECT 1 FROM key_turn t WHERE t.n = k.n AND t.state = 0)
         OR EXISTS (SELECT 1 FROM key_turn t WHERE t.n = k.n AND t.due <= ?3) OR EXISTS (SELECT 1 FROM job
-            WHERE pos BETWEEN k.entered + 1 AND (lane.id << 45 | 35184372088831))))) OR no_handler > 0 AND EXISTS (
-        SELECT 1 FROM waiting WHERE waiting.lane = lane.id AND waiting.state = 2
-        AND (?2 = '[]' OR waiting.kind IN (SELECT value FROM json_each(?2))))))";
+            WHERE pos BETWEEN k.entered + 1 AND (lane.id << 45 | 35184372088831))))) OR no_handler > 0 AND (?2 = '[]' OR EXISTS (
+        SELECT 1 FROM json_each(?2) k CROSS JOIN waiting INDEXED BY waiting_no_handler
+        WHERE waiting.lane = lane.id AND waiting.kind = k.value AND waiting.state = 2))))";
 const WORKERS: &str = "SELECT id, name, queues, started_at, heartbeat_at,
     ended_at IS NULL AND heartbeat_at + lease >= ?1 AS live, draining_at IS NOT NULL,
     program, app_version, engine, memory_bytes, jobs_per_second FROM worker ORDER BY live DESC, id DESC LIMIT ?2";

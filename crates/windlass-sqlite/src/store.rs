@@ -484,7 +484,7 @@ impl JobStore for SqliteStore {
 
     async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
         let (queues, kinds, now) = (queues.to_vec(), kinds.to_vec(), self.options.clock.now());
-        self.read(move |conn| stats::any_available(conn, &queues, &kinds, now)).await
+        self.look(move |conn| stats::any_available(conn, &queues, &kinds, now)).await
     }
 
     async fn queues_by(&self, filter: &QueueFilter) -> Result<Vec<QueueStats>> {
