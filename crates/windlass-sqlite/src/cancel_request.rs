@@ -3,7 +3,7 @@
 
 use crate::{
     error::Outcome,
-    locate::{self, Log, Place},
+    locate::{Finder, Log, Place},
     tx::Tx,
 };
 use rusqlite::params;
@@ -11,7 +11,7 @@ use windlass_core::{JobId, JobState, WorkerId};
 
 const ADD: &str = "INSERT OR REPLACE INTO cancel_request (job, worker) VALUES (?1, ?2)";
 const TAKE: &str = "DELETE FROM cancel_request WHERE job = ?1";
-const OF_WORKER: &str = "SELECT job FROM cancel_request WHERE worker = ?1";
+const OF_WORKER: &str = "SELECT job FROM cancel_request WHERE worker = ?1 ORDER BY job";
 const FORGET: &str = "DELETE FROM cancel_request WHERE worker = ?1";
 
 /// Somebody wants a job cancelled that this worker holds.
@@ -30,9 +30,11 @@ pub(crate) fn of_worker(tx: &Tx<'_>, worker: WorkerId) -> Outcome<Vec<JobId>> {
     let mut find = tx.conn.prepare_cached(OF_WORKER)?;
     let asked: Vec<i64> = find.query_map([worker.0], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let mut held = Vec::with_capacity(asked.len());
+    // There may be as many as it holds: neighbours are of one claim, which is read once.
+    let (mut finder, mut log) = (Finder::within(tx), Log::new(tx.conn));
     for job in asked.into_iter().map(JobId) {
-        let state = match locate::find(tx, job)? {
-            Some(Place::Log { pos }) => Some(Log::new(tx.conn).state(pos, job.0)?.state),
+        let state = match finder.find(job)? {
+            Some(Place::Log { pos }) => Some(log.state(pos, job.0)?.state),
             _ => None,
         };
         match state {

@@ -34,7 +34,7 @@ pub(crate) enum Place {
 
 /// Finds a job, also one of this transaction.
 pub(crate) fn find(tx: &Tx<'_>, id: JobId) -> Outcome<Option<Place>> {
-    Finder { conn: tx.conn, next: tx.mark(), lanes: None }.find(id)
+    Finder::within(tx).find(id)
 }
 
 /// Finds jobs, and remembers what it read of the lanes of their numbers for neighbours.
@@ -50,6 +50,11 @@ impl<'c> Finder<'c> {
     pub(crate) fn new(conn: &'c Connection) -> Outcome<Self> {
         let next = conn.prepare_cached(NEXT)?.query_one([], |row| row.get(0))?;
         Ok(Self { conn, next, lanes: None })
+    }
+
+    /// Also of what this transaction stored until now.
+    pub(crate) fn within(tx: &Tx<'c>) -> Self {
+        Self { conn: tx.conn, next: tx.mark(), lanes: None }
     }
 
     pub(crate) fn find(&mut self, id: JobId) -> Outcome<Option<Place>> {

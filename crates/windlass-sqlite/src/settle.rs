@@ -20,6 +20,28 @@ use windlass_core::{
 
 const FIND: &str = "SELECT coalesce(id, pos & 35184372088831), attempt FROM job WHERE pos = ?1";
 
+/// The most exceptions of one transaction: each is several rows that change, and others wait.
+const EXCEPTIONS: usize = 1_000;
+
+/// A request in parts, each with the places of its exceptions. Who repeats it because one of them failed is told of those before that they are settled
+/// already. What completed stays together: that is a row for many.
+pub(crate) fn parts(request: &SettleRequest) -> Vec<(Vec<usize>, SettleRequest)> {
+    let places: Vec<usize> = (0..request.exceptions.len()).collect();
+    if places.len() <= EXCEPTIONS {
+        return vec![(places, request.clone())];
+    }
+    let is_completed =
+        |place: &usize| matches!(request.exceptions[*place].disposition, Disposition::Complete { .. });
+    let (completed, others): (Vec<_>, Vec<_>) = places.into_iter().partition(is_completed);
+    let parts = others.chunks(EXCEPTIONS).map(<[usize]>::to_vec).chain([completed]).map(|places| {
+        let exceptions = places.iter().map(|place| request.exceptions[*place].clone()).collect();
+        (places, SettleRequest { worker: request.worker, completions: Vec::new(), exceptions })
+    });
+    let mut parts: Vec<_> = parts.collect();
+    parts.last_mut().into_iter().for_each(|(_, last)| last.completions.clone_from(&request.completions));
+    parts
+}
+
 /// Settles a request. Exceptions first: a completion of the rest means the rest of those too.
 pub(crate) fn settle(tx: &mut Tx<'_>, request: &SettleRequest) -> Outcome<SettleReply> {
     tx.fence(request.worker)?;

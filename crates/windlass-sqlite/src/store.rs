@@ -36,8 +36,8 @@ use windlass_core::{
     HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange,
     Leader, Limits, Load, MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits,
     QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply,
-    Settings, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId,
-    WorkerSpec,
+    Settings, SettleReply, SettleRequest, Settled, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup,
+    WorkerId, WorkerSpec,
 };
 
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is
@@ -305,7 +305,8 @@ impl JobStore for SqliteStore {
     }
 
     async fn deregister(&self, worker: WorkerId) -> Result<()> {
-        self.write(DURABLE, move |tx| workers::deregister(tx, worker)).await
+        while self.write(DURABLE, move |tx| workers::deregister(tx, worker)).await? {}
+        Ok(())
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
@@ -320,10 +321,15 @@ impl JobStore for SqliteStore {
     }
 
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
-        let request = request.clone();
-        let reply = self.write(DURABLE, move |tx| settle::settle(tx, &request)).await?;
-        self.signal.ended.send_replace(());
-        Ok(reply)
+        let exceptions = vec![Settled::Refused; request.exceptions.len()];
+        let mut total = SettleReply { exceptions, ..SettleReply::default() };
+        for (places, part) in settle::parts(request) {
+            let reply = self.write(DURABLE, move |tx| settle::settle(tx, &part)).await?;
+            self.signal.ended.send_replace(());
+            places.into_iter().zip(reply.exceptions).for_each(|(place, fate)| total.exceptions[place] = fate);
+            total.completions = reply.completions;
+        }
+        Ok(total)
     }
 
     async fn report(&self, request: &ReportRequest) -> Result<Vec<Reported>> {

@@ -213,12 +213,12 @@ impl<'c> Tx<'c> {
 
     /// The fence: fails unless the worker is live.
     pub(crate) fn fence(&self, worker: WorkerId) -> Outcome<()> {
+        if self.is_live(worker)? { Ok(()) } else { Err(Fault::lease_lost(worker)) }
+    }
+
+    pub(crate) fn is_live(&self, worker: WorkerId) -> Outcome<bool> {
         let live = "SELECT 1 FROM worker WHERE id = ?1 AND ended_at IS NULL";
-        if self.conn.prepare_cached(live)?.exists([worker.0])? {
-            Ok(())
-        } else {
-            Err(Fault::lease_lost(worker))
-        }
+        Ok(self.conn.prepare_cached(live)?.exists([worker.0])?)
     }
 
     /// The queue's number; created on first use. Not to be kept beyond the transaction: see [`Names`].

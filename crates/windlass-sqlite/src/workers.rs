@@ -17,8 +17,8 @@ use windlass_core::{
 
 /// The most transactions of one call of `rescue`; the next call goes on.
 pub(crate) const RESCUE_MAX: u32 = 64;
-/// The most jobs that one of them takes from a dead worker, so that others need not wait long.
-const RESCUE_JOBS: usize = 2_000;
+/// The most jobs that one transaction takes from a worker that died or leaves, so that others need not wait long.
+const JOBS_AT_ONCE: usize = 2_000;
 /// Sharing a worker with a killer never raises a job's crash count above this: from here on the engine
 /// runs it alone, and only a crash that it then causes counts.
 const INNOCENT_CRASHES: u16 = 2;
@@ -100,22 +100,31 @@ pub(crate) fn suspect(tx: &mut Tx<'_>, worker: WorkerId, job: Option<JobId>) -> 
     if noted == 0 { Err(Fault::lease_lost(worker)) } else { Ok(()) }
 }
 
-/// Ends a worker and hands back what it holds. Nothing to do when it ended before.
-pub(crate) fn deregister(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<()> {
-    if end(tx, worker)? {
-        for mut lease in Lease::open_of(tx, worker)? {
-            lease.hand_back(tx, EventType::Returned, usize::MAX, |_| HandBack::Available { crashes: 0 })?;
-        }
-        cancel_request::forget(tx, worker)?;
+/// Hands back what a worker holds, or a part of it, since others wait; with the last of it the worker ends, so that one that dies meanwhile is rescued. Whether
+/// there is more. Nothing to do when it ended before.
+pub(crate) fn deregister(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<bool> {
+    if !tx.is_live(worker)? {
+        return Ok(false);
     }
-    Ok(())
+    let back = |_: &OpenJob| HandBack::Available { crashes: 0 };
+    let mut most = JOBS_AT_ONCE;
+    for mut lease in Lease::open_of(tx, worker)? {
+        let open = lease.open;
+        lease.hand_back(tx, EventType::Returned, most, back)?;
+        most = most.saturating_sub(usize::try_from(open - lease.open).unwrap_or(usize::MAX));
+        if most == 0 {
+            return Ok(true);
+        }
+    }
+    end(tx, worker)?;
+    cancel_request::forget(tx, worker)?;
+    Ok(false)
 }
 
-fn end(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<bool> {
-    let ended = tx.conn.prepare_cached(END)?.execute(params![worker.0, tx.now])?;
+fn end(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<()> {
+    tx.conn.prepare_cached(END)?.execute(params![worker.0, tx.now])?;
     tx.conn.prepare_cached("DELETE FROM leader WHERE worker = ?1")?.execute([worker.0])?;
-    slots::forget_worker(tx, worker)?;
-    Ok(ended > 0)
+    slots::forget_worker(tx, worker)
 }
 
 /// Declares a worker dead whose lease has ended, and takes jobs from it, or more of them from one that was declared dead before. Those may be a hundred thousand: the rest, and
@@ -150,7 +159,7 @@ fn take_back(
     report: &mut RescueReport,
 ) -> Outcome<bool> {
     let max_crashes = settings::read(tx.conn)?.max_crashes;
-    let mut most = RESCUE_JOBS;
+    let mut most = JOBS_AT_ONCE;
     for mut lease in Lease::open_of(tx, worker)? {
         let open = lease.open;
         let (back, dead) =
@@ -158,7 +167,7 @@ fn take_back(
         report.rescued += back;
         report.discarded += dead;
         if lease.open > 0 {
-            return Ok(lease.open < open || most < RESCUE_JOBS);
+            return Ok(lease.open < open || most < JOBS_AT_ONCE);
         }
         most = most.saturating_sub(usize::try_from(open).unwrap_or(usize::MAX));
     }

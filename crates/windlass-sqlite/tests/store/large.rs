@@ -1,8 +1,11 @@
-//! Jobs with large args: who moves or removes many of them does so in several transactions, so that others need not wait long.
+//! Jobs with large args, or many jobs: who moves or removes them does so in several transactions, so that others need not wait long.
 
-use crate::fixture::{Fixture, jobs};
+use crate::fixture::{Fixture, demand, jobs};
 use std::{collections::BTreeSet, time::Duration};
-use windlass_core::{Args, JobFilter, JobId, JobStore, NewJob, Settings};
+use windlass_core::{
+    Args, Completion, Disposition, Exception, JobFilter, JobId, JobSet, JobStore, NewJob, Settings,
+    SettleRequest, Settled,
+};
 use windlass_sqlite::SqliteStore;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -82,4 +85,57 @@ async fn a_page_has_few_of_them() {
     }
     assert_eq!(listed.len(), JOBS);
     assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), ids.into_iter().collect());
+}
+
+/// As many as a fast worker holds.
+#[tokio::test]
+async fn who_leaves_hands_back_in_parts() {
+    let f = Fixture::new();
+    f.add(5_000).await;
+    let worker = f.worker().await;
+    f.take(worker, 4_000).await;
+    f.take(worker, 1_000).await;
+    let ticking = f.ticking();
+    let before = time(&ticking).await;
+    ticking.deregister(worker).await.unwrap();
+    let parts = time(&ticking).await - before - 1;
+    assert!(parts >= 3, "{parts}");
+    let queue = &f.queues().await.unwrap()[0];
+    assert_eq!((queue.available, queue.running), (5_002, 0));
+    assert!(f.claim(&demand(worker, 1)).await.unwrap_err().is_lease_lost());
+}
+
+#[tokio::test]
+async fn what_became_of_many_is_settled_in_parts() {
+    let f = Fixture::new();
+    f.add(5_000).await;
+    let worker = f.worker().await;
+    let claim = f.take(worker, 5_000).await.remove(0);
+    let fate = |nth: usize| match nth % 1_000 {
+        0 => Disposition::Complete { result: Some(Args::of(&nth).unwrap()) },
+        _ => Disposition::Retry { delay: SECOND, error: "no".to_owned() },
+    };
+    let exception = |nth: usize| Exception {
+        claim: claim.reference,
+        job: claim.jobs[nth].id,
+        // One is not where this says.
+        position: claim.jobs[nth].position + i64::from(nth == 4_990),
+        disposition: fate(nth),
+    };
+    let rest = Completion { claim: claim.reference, jobs: JobSet::Rest, count: 1 };
+    let exceptions = (0..4_999).map(exception).collect();
+    let request = SettleRequest { worker, completions: vec![rest], exceptions };
+    let ticking = f.ticking();
+    let before = time(&ticking).await;
+    let reply = ticking.settle(&request).await.unwrap();
+    let parts = time(&ticking).await - before - 1;
+    assert!(parts >= 5, "{parts}");
+    let place = |settled| reply.exceptions.iter().position(|one| *one == settled);
+    assert_eq!((place(Settled::Accepted), place(Settled::Refused)), (Some(0), Some(4_990)));
+    assert_eq!((reply.exceptions.len(), reply.completions), (4_999, vec![Settled::Accepted]));
+    let queue = &f.queues().await.unwrap()[0];
+    assert_eq!((queue.retryable, queue.completed, queue.running), (4_993, 7, 0));
+    let again = f.settle(&request).await.unwrap();
+    assert!(!again.exceptions.contains(&Settled::Accepted));
+    assert_eq!(again.completions, [Settled::Already]);
 }
