@@ -62,14 +62,23 @@ impl Outcomes {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = counted.from.is_none();
         let from = counted.from.unwrap_or(Timestamp::MIN);
+        let (mut begun, mut untold) = (HashSet::new(), Timestamp::MAX);
         for count in history.counts.iter().filter(|count| count.at >= from) {
+            let pair = counted.names(count);
+            if self.begin(&pair) && !is_first {
+                begun.insert(pair.clone());
+            }
+            // Counted by the next look: what Prometheus has seen nothing of before is no increase.
+            if begun.contains(&pair) {
+                untold = untold.min(count.at);
+                continue;
+            }
             let of = (count.at, count.queue.clone(), count.kind.clone(), count.outcome);
             let known = counted.minutes.entry(of).or_default();
             let new = count.count.saturating_sub(*known);
             *known = count.count.max(*known);
-            let (queue, kind) = counted.names(count);
-            self.begin(&queue, &kind);
             if !is_first {
+                let (queue, kind) = pair;
                 let of = OfOutcome { queue, kind, outcome: count.outcome.as_str() };
                 self.totals.get_or_create(&of).inc_by(new);
             }
@@ -77,17 +86,22 @@ impl Outcomes {
         let open =
             (history.counted_until - LATE).max(now - SignedDuration::try_from(LONGEST).unwrap_or(LATE));
         let minute = Timestamp::from_second(open.as_second().div_euclid(60) * 60).unwrap_or(open);
-        let from = from.max(minute);
+        let from = from.max(minute.min(untold));
         counted.from = Some(from);
         counted.minutes.retain(|(at, ..), _| *at >= from);
     }
 
-    /// All outcomes of a pair are there from the first one on, so that the first failure of a kind that completed before is a step from 0 to 1.
-    fn begin(&self, queue: &str, kind: &str) {
-        for outcome in HistoryRequest::OUTCOMES {
-            let of = OfOutcome { queue: queue.to_owned(), kind: kind.to_owned(), outcome: outcome.as_str() };
-            drop(self.totals.get_or_create(&of));
-        }
+    /// All outcomes of a pair are there from the first one on, with 0, so that the first failure of a kind is a step from 0 to 1. Whether they were
+    /// not there before.
+    fn begin(&self, (queue, kind): &(String, String)) -> bool {
+        let of = HistoryRequest::OUTCOMES.map(|outcome| OfOutcome {
+            queue: queue.clone(),
+            kind: kind.clone(),
+            outcome: outcome.as_str(),
+        });
+        let is_new = of.iter().any(|of| self.totals.get(of).is_none());
+        of.iter().for_each(|of| drop(self.totals.get_or_create(of)));
+        is_new
     }
 
     pub(super) fn register(&self, registry: &mut Registry) {
@@ -147,10 +161,25 @@ mod tests {
         let now =
             || vec![count(0, "a", Completed, 71), count(1, "a", Completed, 8), count(2, "b", Failed, 2)];
         look(&outcomes, 2, now());
+        assert_eq!(total(&outcomes, "mail", "b", Failed), Some(0), "`increase` sees no first sample");
+        look(&outcomes, 2, now());
         look(&outcomes, 2, now());
         look(&outcomes, 2, vec![count(1, "a", Completed, 6)]); // an older answer that came late
         assert_eq!(total(&outcomes, "mail", "a", Completed), Some(4));
         assert_eq!(total(&outcomes, "mail", "b", Failed), Some(2));
+    }
+
+    #[test]
+    fn what_a_kind_begins_with_is_counted_also_where_its_minute_is_long_over() {
+        let outcomes = Outcomes::default();
+        look(&outcomes, 0, vec![count(0, "a", Completed, 5)]);
+        let now = || vec![count(2, "nightly", Failed, 3), count(39, "nightly", Completed, 1)];
+        look(&outcomes, 40, now());
+        assert_eq!(total(&outcomes, "mail", "nightly", Failed), Some(0));
+        assert_eq!(outcomes.request(at(40)).last, Duration::from_secs(39 * 60));
+        look(&outcomes, 41, now());
+        assert_eq!(total(&outcomes, "mail", "nightly", Failed), Some(3));
+        assert_eq!(total(&outcomes, "mail", "nightly", Completed), Some(1));
     }
 
     #[test]
@@ -172,6 +201,7 @@ mod tests {
         let outcomes = Outcomes::default();
         look(&outcomes, 0, Vec::new());
         let named = |n: usize| Count::new(at(1), format!("q{}", n % 300), format!("k{n}"), Completed, 1);
+        look(&outcomes, 1, (0..3 * MOST_PAIRS).map(named).collect());
         look(&outcomes, 1, (0..3 * MOST_PAIRS).map(named).collect());
         let counted = outcomes.counted.lock().unwrap();
         assert_eq!((counted.pairs.len(), counted.queues.0.len()), (MOST_PAIRS, MOST_QUEUES + 1));
