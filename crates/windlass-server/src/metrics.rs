@@ -185,15 +185,54 @@ fn gauge(count: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass::QueueStats;
+    use windlass::{QueueStats, WorkerRecord};
+
+    fn look(queues: Vec<QueueStats>, workers: Vec<WorkerRecord>) -> Look {
+        let counted = Arc::new(Counted { at: Timestamp::now(), queues });
+        let status = StoreStatus::new("S".into(), 1, 5, workers);
+        Look { status, counted, history: None, timings: None, schedules: None }
+    }
+
+    /// Alerts are for what of them needs somebody: a queue without jobs needs no worker, and one that is paused hides no other.
+    #[test]
+    fn queues_without_figures_of_their_own_call_for_somebody_when_one_of_them_does() {
+        let long_ago = Some(Timestamp::now() - jiff::SignedDuration::from_hours(9));
+        let of = |n: usize, available, paused| {
+            let oldest_available_at = long_ago.filter(|_| available > 0);
+            QueueStats {
+                name: format!("q{n:03}"),
+                available,
+                paused,
+                oldest_available_at,
+                ..Default::default()
+            }
+        };
+        let said = |last: [(u64, bool); 3]| {
+            let named = (0..MOST_QUEUES).map(|n| of(n, 0, false));
+            let rest = last.into_iter().enumerate();
+            let queues =
+                named.chain(rest.map(|(n, (available, paused))| of(n + MOST_QUEUES, available, paused)));
+            let text =
+                Metrics::new().written(&look(queues.collect(), Vec::new()), 1, Timestamp::now()).unwrap();
+            let value = |name: &str| {
+                let start = format!("windlass_queue_{name}{{queue=\"_other\"}} ");
+                let value = text.lines().find_map(|line| line.strip_prefix(&start)?.parse::<f64>().ok());
+                value.map(|value| value.trunc())
+            };
+            [value("workers"), value("paused"), value("oldest_age_seconds")]
+        };
+        let nine_hours = Some(9.0 * 3_600.0);
+        assert_eq!(said([(0, false), (0, false), (0, false)]), [None, Some(0.0), Some(0.0)]);
+        assert_eq!(said([(0, false), (5, true), (0, false)]), [None, Some(0.0), Some(0.0)]);
+        assert_eq!(said([(5, true), (5, true), (5, true)]), [None, Some(1.0), Some(0.0)]);
+        assert_eq!(said([(0, false), (5, true), (5, false)]), [Some(0.0), Some(0.0), nine_hours]);
+    }
 
     #[test]
     fn many_queues_make_no_more_series() {
         let named = |n: usize| QueueStats { name: format!("q{n:03}"), available: 2, ..QueueStats::default() };
         let queues = (0..MOST_QUEUES + 50).map(named).collect();
-        let counted = Arc::new(Counted { at: Timestamp::now(), queues });
-        let status = StoreStatus::new("S".into(), 1, 5, Vec::new());
-        let look = Look { status, counted, history: None, timings: None, schedules: None };
+        let look = look(queues, Vec::new());
         let metrics = Metrics::new();
         metrics.served(
             &Served { route: "queues.list", method: &Method::GET, status: StatusCode::OK },

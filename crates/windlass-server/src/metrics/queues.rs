@@ -56,21 +56,29 @@ pub(super) fn register(
 }
 
 impl Figures {
-    /// Those that several queues share are sums, but the age, which is that of the oldest, and the workers, which are those of the queue that has fewest.
+    /// Those that several queues share are sums. But the ages are those of the oldest, and the workers those of the queue that has fewest; both of queues
+    /// that have jobs and are not paused, so that somebody is called for those alone, and these are paused where all of them are.
     fn add(&self, name: &str, queue: &QueueStats, workers: i64, now: Timestamp) {
         let of = OfQueue { queue: name.to_owned() };
-        let fewest = self.workers.get(&of).map_or(workers, |known| known.get().min(workers));
-        self.workers.get_or_create(&of).set(fewest);
+        let is_shared = name == REST;
+        let fewest = |family: &Queues, value: i64| {
+            let fewest = family.get(&of).map_or(value, |known| known.get().min(value));
+            family.get_or_create(&of).set(fewest);
+        };
+        fewest(&self.paused, queue.paused.into());
+        if !is_shared || queue.available > 0 && !queue.paused {
+            fewest(&self.workers, workers);
+        }
         self.available.get_or_create(&of).inc_by(gauge(queue.available));
         self.no_handler.get_or_create(&of).inc_by(gauge(queue.no_handler));
         self.running.get_or_create(&of).inc_by(gauge(queue.running));
-        self.paused.get_or_create(&of).inc_by(queue.paused.into());
-        if let Some(limit) = queue.limits.concurrency.filter(|_| name != REST) {
+        if let Some(limit) = queue.limits.concurrency.filter(|_| !is_shared) {
             self.limit.get_or_create(&of).set(limit.into());
         }
         for (family, since) in
             [(&self.oldest, queue.oldest_available_at), (&self.no_handler_age, queue.oldest_no_handler_at)]
         {
+            let since = since.filter(|_| !is_shared || !queue.paused);
             let waited = since.map_or(0.0, |at| now.duration_since(at).as_secs_f64());
             let age = family.get_or_create(&of);
             age.set(age.get().max(waited));
