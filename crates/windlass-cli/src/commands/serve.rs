@@ -7,6 +7,7 @@ use crate::{
     listen, open,
 };
 use auth_file::Watched;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use windlass::ConnectOptions;
@@ -15,6 +16,8 @@ use windlass_server::{Access, BasePath, Server, TraceUrl};
 /// How many PostgreSQL connections all requests share, and how long one of them waits for the store.
 const CONNECTIONS: usize = 4;
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// The 11,000 connections that it takes are an open file each, and so is what it has of the store.
+const FILES: u64 = 16_384;
 
 /// How to serve the dashboard and the HTTP API.
 ///
@@ -42,9 +45,13 @@ pub(crate) struct Serve {
 impl Serve {
     pub(crate) async fn run(self, globals: &Globals) -> Outcome {
         let (access, auth_file) = self.access()?;
+        allow_files();
         let mut signals = Signals::listen_but_hangup()?; // which reads --auth anew
         let options = ConnectOptions::default().with_pool_size(CONNECTIONS).with_call_timeout(CALL_TIMEOUT);
-        let client = globals.with_keys(open::existing_with(globals.url(), options).await?)?;
+        let client = tokio::select! {
+            client = open::existing_with(globals.url(), options) => globals.with_keys(client?)?,
+            () = signals.next() => return Ok(()),
+        };
         let listener = listen::on(self.listen, "--listen").await?;
         let address = listener.local_addr()?;
         let server = Server::builder(client.clone())
@@ -83,6 +90,17 @@ impl Serve {
                 Err(Failure::usage("invalid_option", message))
             }
         }
+    }
+}
+
+/// Most shells and services allow a program 1,024 files until it asks for more: some hundreds of idle browsers and workers would keep everybody
+/// else out, the probes of an orchestrator as well.
+fn allow_files() {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|now| now < FILES) {
+        let most = limit.maximum.map_or(FILES, |most| most.min(FILES));
+        // Where the system says no it goes on with what it has.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..limit });
     }
 }
 

@@ -3,7 +3,7 @@ use serde_json::Value;
 use std::{
     fs,
     io::{BufRead, Read, Write},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     os::unix::fs::PermissionsExt,
     process::{Child, Stdio},
     time::Duration,
@@ -19,7 +19,11 @@ pub(crate) struct Served {
 impl Served {
     pub(crate) fn start(home: &Home, args: &[&str]) -> Self {
         let args = [&["serve", "--listen", "127.0.0.1:0", "--json"], args].concat();
-        let mut child = home.spawn(home.command(&args).stdin(Stdio::null()));
+        Self::of(home.spawn(home.command(&args).stdin(Stdio::null())))
+    }
+
+    /// A process that is to be one, with `--json`.
+    fn of(mut child: Child) -> Self {
         let said = serde_json::Deserializer::from_reader(child.stdout.take().unwrap()).into_iter().next();
         let Some(Ok(said)) = said else {
             let _ = child.wait();
@@ -95,6 +99,32 @@ fn it_serves_until_it_is_told_to_stop() {
     signal(&served.child, "TERM");
     eventually("it ends", || served.child.try_wait().unwrap().is_some());
     assert_eq!(served.child.wait().unwrap().code(), Some(0));
+}
+
+/// Each connection is one, and a shell allows 1,024.
+#[test]
+fn it_takes_as_many_open_files_as_connections_need() {
+    let home = Home::new();
+    let script = format!("ulimit -Sn 64; exec '{}' serve --listen 127.0.0.1:0 --json", crate::PROGRAM);
+    let served = Served::of(home.spawn(
+        std::process::Command::new("sh").args(["-c", &script]).current_dir(home.path()).stdin(Stdio::null()),
+    ));
+    let limits = fs::read_to_string(format!("/proc/{}/limits", served.child.id())).unwrap();
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let [now, most] = [3, 4].map(|at| files.split_whitespace().nth(at).unwrap().parse::<u64>());
+    assert_eq!(now.unwrap(), most.unwrap_or(u64::MAX).min(16_384), "{files}");
+}
+
+/// It went on to connect for as long as that may take, and failed then.
+#[test]
+fn it_ends_while_the_database_does_not_answer() {
+    let home = Home::bare();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let store = format!("postgres://a@{}/app", silent.local_addr().unwrap());
+    let mut child = home.spawn(&mut home.command(&["serve", "--listen", "127.0.0.1:0", "--store", &store]));
+    let _connection = silent.accept().unwrap();
+    signal(&child, "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]
