@@ -23,11 +23,18 @@ impl<S: Send + Sync> FromRequest<S> for Body {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let refused =
+            |detail| Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail);
         let media = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let media = media.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         if !media.eq_ignore_ascii_case("application/json") {
-            let detail = format!("the body must be application/json, got {media:?}");
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail));
+            return Err(refused(format!("the body must be application/json, got {media:?}")));
+        }
+        let coding = request.headers().get(header::CONTENT_ENCODING).filter(|coding| *coding != "identity");
+        if let Some(coding) = coding {
+            let detail =
+                format!("the body is sent with Content-Encoding {coding:?}; send it as it is, without that");
+            return Err(refused(detail));
         }
         read_whole(request, state).await.map(Self)
     }

@@ -100,6 +100,10 @@ async fn every_body_refuses_unknown_fields_and_wrong_types() {
         let path = format!("/api/v1{path}");
         let answer = site.send_text(route.method.as_str(), &path, &other, "{}").await;
         answer.refused(415, "unsupported_media_type");
+        let zipped = [("content-type", "application/json"), ("content-encoding", "gzip"), other[1]];
+        let answer = site.send_text(route.method.as_str(), &path, &zipped, "{}").await;
+        let answer = answer.refused(415, "unsupported_media_type");
+        assert!(answer.text.contains("without that"), "{}: {}", route.name, answer.text);
     }
 }
 
