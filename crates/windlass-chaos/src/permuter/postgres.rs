@@ -21,7 +21,7 @@ use std::sync::{
 };
 use tokio::{sync::Mutex, task::JoinSet};
 
-/// How many orders run at once, each on connections and a schema of its own.
+/// How many orders run at once, each on connections and a schema of its own, unless somebody asks for fewer.
 const PLACES: usize = 4;
 /// What runs the test of every scenario.
 const REPEAT: &str = "scripts/with-postgres cargo test -p windlass-chaos --test server every_order";
@@ -32,13 +32,21 @@ const MOST_FAILURES: usize = 5;
 /// same schema, because making one takes as long as dozens of orders.
 pub struct Server {
     url: String,
+    places: usize,
     free: Mutex<Vec<Place>>,
 }
 
 impl Server {
     /// Names the server; its user must be a superuser, to shorten the wait for deadlocks.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), free: Mutex::new(Vec::new()) }
+        Self { url: url.into(), places: PLACES, free: Mutex::new(Vec::new()) }
+    }
+
+    /// With so many places: for a few orders of a schema that nothing else wants.
+    #[must_use]
+    pub fn with_places(mut self, places: usize) -> Self {
+        self.places = places;
+        self
     }
 
     /// Runs the orders of one scenario that the plan asks for.
@@ -55,7 +63,7 @@ impl Server {
             failures: Mutex::new(Vec::new()),
         });
         let mut tasks = JoinSet::new();
-        for _ in 0..PLACES.min(job.numbers.len()) {
+        for _ in 0..self.places.min(job.numbers.len()) {
             let (server, job) = (Arc::clone(self), Arc::clone(&job));
             tasks.spawn(async move {
                 let mut place = server.take(&job.scenario).await?;

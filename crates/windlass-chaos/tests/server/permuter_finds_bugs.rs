@@ -17,7 +17,7 @@ async fn finds_all(scenario: &str, bug: &[(&'static str, &'static str, &'static 
         .expect("WINDLASS_TEST_POSTGRES is not set; run `make test` or `scripts/with-postgres cargo test`");
     let mut scenario = scenarios::find(scenario).expect(scenario);
     scenario.patches.extend(bug.iter().map(|&(function, from, to)| Patch { function, from, to }));
-    let server = Arc::new(Server::new(url));
+    let server = Arc::new(Server::new(url).with_places(1));
     let outcome = server.run(&scenario, &Plan::sample(SAMPLE)).await.expect("runs");
     server.close().await.expect("the schema goes");
     assert!(outcome.wrong().any(|wrong| wrong.contains(expected)), "not found: {expected}\n{outcome}");
@@ -359,6 +359,19 @@ async fn a_key_that_nobody_waits_for() {
         "WHEN NOT h.until_finished THEN false",
         "WHEN true THEN false",
         "took key 0",
+    )
+    .await;
+}
+
+/// What keeps two claims apart that lock no lane in common.
+#[tokio::test]
+async fn a_queue_whose_keys_are_not_locked() {
+    finds(
+        "key_claim_vs_claim_of_another_priority",
+        "lock_keys",
+        "IF NOT p_wait THEN",
+        "RETURN true; IF NOT p_wait THEN",
+        "that are held of key 0",
     )
     .await;
 }

@@ -3,7 +3,7 @@
 use super::{ANY, scenario};
 use crate::permuter::scenario::{
     Act::*,
-    Fate,
+    Change, Fate,
     KeyRule::{AtOnce, Free, Serial},
     Scenario,
 };
@@ -44,6 +44,24 @@ fn handing_out() -> Vec<Scenario> {
             &[
                 &[Claim(0, 2).commit(), CompleteRest(0).commit()],
                 &[Claim(1, 2).commit(), CompleteRest(1).commit()],
+            ],
+        ),
+        // Where two claims lock no lane in common, the queue's lock alone keeps them apart.
+        scenario(
+            "key_claim_vs_claim_of_another_priority",
+            [ANY, ANY],
+            &[
+                LimitKeys(AtOnce(1)),
+                Keyed(&[2]),
+                Claim(0, 1),
+                CompleteRest(0),
+                Claim(0, 1), // else both take back what was held, and wait for one another there
+                Keyed(&[0, 0]),
+                Edit(2, Change::Priority(1)),
+            ],
+            &[
+                &[Claim(0, 1).commit(), CompleteRest(0).commit()],
+                &[Claim(1, 1).commit(), CompleteRest(1).commit()],
             ],
         ),
         scenario(
