@@ -156,6 +156,16 @@ mod tests {
     }
 
     #[test]
+    fn one_that_is_too_long_is_refused() {
+        let of = |length: usize| {
+            ArgsPattern::of(&Args::parse(&format!(r#"{{"a":"{}"}}"#, "x".repeat(length - 8))).unwrap())
+        };
+        of(ArgsPattern::MAX_BYTES).unwrap();
+        let error = of(ArgsPattern::MAX_BYTES + 1).unwrap_err();
+        assert!(error.to_string().contains("must be at most 16384 bytes, got 16385"), "{error}");
+    }
+
+    #[test]
     fn it_is_contained_as_in_postgresql() {
         for (pattern, args, expected) in [
             (r#"{"a":1}"#, r#" {"b":2, "a" : 1.0}"#, true),

@@ -90,6 +90,12 @@ mod tests {
         assert_eq!(telling_line(""), "");
     }
 
+    #[test]
+    fn what_comes_after_a_lines_beginning_is_of_no_cause() {
+        let of = |end: &str| fingerprint("k", &("no ".repeat(200) + end));
+        assert_eq!(of("room"), of("paper"));
+    }
+
     proptest! {
         #[test]
         fn any_text_has_one(text in ".*") {

@@ -116,12 +116,21 @@ mod tests {
     #[test]
     fn what_cannot_work_is_refused_by_name() {
         let fine = Settings::default();
-        fine.check().unwrap();
+        for just in [
+            fine,
+            fine.with_max_crashes(3).with_segment_bytes(1),
+            fine.with_max_crashes(32_767)
+                .with_retention(Settings::LONGEST)
+                .with_dead_retention(Settings::LONGEST),
+        ] {
+            just.check().unwrap();
+        }
         for (settings, says) in [
             (fine.with_max_crashes(2), "max_crashes must be at least 3, got 2"),
             (fine.with_max_crashes(32_768), "max_crashes must be at most 32767, got 32768"),
             (fine.with_segment_bytes(0), "segment_bytes"),
             (fine.with_retention(Duration::MAX), "retention must be at most 100 years"),
+            (fine.with_dead_retention(Duration::MAX), "dead_retention must be at most 100 years"),
             (fine.with_audit_retention(Duration::MAX), "audit_retention must be at most 100 years"),
         ] {
             let error = settings.check().unwrap_err();

@@ -45,6 +45,20 @@ fn causes_are_bounded_and_none_is_lost() {
 }
 
 #[test]
+fn of_one_cause_the_newest_job_is_kept_whatever_is_merged_first() {
+    let of = |job: i64| {
+        let failures = vec![Failure::new("a", JobId(job), &format!("no room for job {job}"))];
+        Timing { failures, ..Timing::new("q", "a") }
+    };
+    for (first, then) in [(9, 3), (3, 9)] {
+        let mut timing = of(first);
+        timing.merge(&of(then));
+        let [failure] = &timing.failures[..] else { panic!("one cause: {:?}", timing.failures) };
+        assert_eq!((failure.count, failure.last_job, &*failure.sample), (2, JobId(9), "no room for job 9"));
+    }
+}
+
+#[test]
 fn causes_of_one_time_are_joined_and_the_rare_are_one() {
     let row = |n: usize| {
         let words = format!("{}{}", "x".repeat(n / 20 + 1), ["a", "b"][n % 2]);
