@@ -193,13 +193,23 @@ def test_a_signal_stops_all_workers_of_a_loop(sqlite: App) -> None:
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_a_run_that_is_cancelled_stops_its_worker(sqlite: App) -> None:
+@pytest.mark.parametrize("early", [False, True])
+def test_a_run_that_is_cancelled_stops_its_worker(sqlite: App, early: bool) -> None:
+    """Also where that comes just when it has begun, and nobody has told the run yet."""
+
     @sqlite.job("a")
     async def job() -> None: ...
 
     async def main() -> None:
         worker = sqlite.worker()
-        run = asyncio.create_task(worker.run())
+        run, exchange = asyncio.create_task(worker.run()), worker._exchange
+
+        def begun() -> None:
+            exchange()
+            run.cancel()
+
+        if early:
+            worker._exchange = begun
         while not worker._native:
             await asyncio.sleep(0.01)
         run.cancel()

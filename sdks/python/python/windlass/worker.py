@@ -208,14 +208,15 @@ class Worker:
     async def run(self) -> None:
         """Works until SIGINT or SIGTERM, then lets running jobs end within the grace period; a second signal hands them back at once."""
         with signalled(self._signalled):
-            if not await self._begin():
-                return
-            if self._is_stopping:
-                self.stop()
             try:
+                if not await self._begin():
+                    return
+                if self._is_stopping:
+                    self.stop()
                 await self.wait()
             except asyncio.CancelledError:
-                self.stop()
+                if self._native is not None:  # it may have begun in this moment
+                    self.stop()
                 raise
 
     async def _begin(self) -> bool:
