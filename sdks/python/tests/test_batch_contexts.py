@@ -86,7 +86,6 @@ def test_a_context_of_a_batch_says_that_its_job_was_cancelled(sqlite: App) -> No
 
 def test_jobs_of_a_batch_complete_in_the_users_transaction(postgres: str) -> None:
     app = App(postgres)
-    app.sync.migrate()
 
     @app.batch("pay", max_size=10)
     def pay(contexts: list[Context], args: list[Any]) -> None:

@@ -31,7 +31,6 @@ LONG = 60
 def app(store: str) -> Iterator[App]:
     app, lent = child_jobs.app, Connection(store)
     app.connection._lend(lent)
-    app.sync.migrate()
     yield app
     app.connection._lend(None)
     lent.close()

@@ -119,8 +119,8 @@ with connection.cursor() as cursor:
 
 
 @pytest.fixture
-def project(tmp_path: Path, postgres: str) -> Django:
-    parts = psycopg.conninfo.conninfo_to_dict(postgres)
+def project(tmp_path: Path, bare: str) -> Django:
+    parts = psycopg.conninfo.conninfo_to_dict(bare)
     project = Django(tmp_path, SHOP_DATABASE=",".join(str(parts[part]) for part in ("host", "port", "dbname", "user")))
     (tmp_path / "mails/models.py").write_text("from django.db import models\n\nclass Customer(models.Model):\n    email = models.TextField()\n")
     (tmp_path / "mails/test_more.py").write_text(TESTS)
@@ -132,11 +132,11 @@ def project(tmp_path: Path, postgres: str) -> Django:
 
 
 @pytest.mark.parametrize("options", [[], ["--parallel", "2"]], ids=["alone", "parallel"])
-def test_tests_of_a_project(project: Django, options: list[str], postgres: str) -> None:
+def test_tests_of_a_project(project: Django, options: list[str], bare: str) -> None:
     command = project.begin("test", "--noinput", "-v", "2", *options)
     _, err = command.communicate(timeout=120)
     assert command.returncode == 0 and "Ran 8 tests" in err, err
-    with psycopg.connect(postgres) as server:
+    with psycopg.connect(bare) as server:
         stored = server.execute("SELECT count(*) FROM windlass.jobs").fetchone()
     assert stored == (0,), "the tests have a database of their own"
 
@@ -151,8 +151,8 @@ def test_migrate_makes_the_tables(project: Django, tmp_path: Path) -> None:
     assert "is version" in project.manage("windlass", "migrate")
 
 
-def test_a_database_without_a_host_is_that_of_a_socket(project: Django, postgres: str) -> None:
-    with psycopg.connect(postgres) as server:
+def test_a_database_without_a_host_is_that_of_a_socket(project: Django, bare: str) -> None:
+    with psycopg.connect(bare) as server:
         [(folder,)] = server.execute("SHOW unix_socket_directories").fetchall()
     by_socket, by_name = project.shell(SOCKET.replace("FOLDER", repr(folder))).splitlines()
     assert quote(folder, safe="") in by_socket and by_socket.endswith(" 0")

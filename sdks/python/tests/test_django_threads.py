@@ -57,8 +57,8 @@ END_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname 
 
 
 @pytest.mark.parametrize("kind", ["thread", "child"])
-def test_a_job_finds_no_connection_that_died(tmp_path: Path, postgres: str, kind: str) -> None:
-    parts = psycopg.conninfo.conninfo_to_dict(postgres)
+def test_a_job_finds_no_connection_that_died(tmp_path: Path, bare: str, kind: str) -> None:
+    parts = psycopg.conninfo.conninfo_to_dict(bare)
     database = {"ENGINE": "django.db.backends.postgresql", "NAME": parts["dbname"], "USER": parts["user"], "HOST": parts["host"], "PORT": parts["port"]}
     folder = with_jobs(tmp_path, JOBS.replace("OF_THE_TEST", repr(database)))
     (folder / "program.py").write_text(PROGRAM)
@@ -67,7 +67,7 @@ def test_a_job_finds_no_connection_that_died(tmp_path: Path, postgres: str, kind
     )
     assert program.stdin is not None and program.stdout is not None
     said = []
-    with psycopg.connect(postgres, autocommit=True) as server:
+    with psycopg.connect(bare, autocommit=True) as server:
         for _ in range(3):
             said.append(program.stdout.readline())
             server.execute(END_ALL)

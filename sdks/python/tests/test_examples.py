@@ -87,7 +87,7 @@ def project(request: pytest.FixtureRequest, tmp_path: Path) -> Django:
         return Django(tmp_path)
     import psycopg
 
-    database = psycopg.conninfo.conninfo_to_dict(request.getfixturevalue("postgres"))
+    database = psycopg.conninfo.conninfo_to_dict(request.getfixturevalue("bare"))
     return Django(tmp_path, SHOP_DATABASE=",".join(str(database[part]) for part in ("host", "port", "dbname", "user")))
 
 

@@ -34,9 +34,10 @@ def run(folder: Path, *args: str, **environment: str) -> str:
     return done.stdout
 
 
-def test_the_programs_run_one_after_the_other(folder: Path, store: str) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_the_programs_run_one_after_the_other(folder: Path, request: pytest.FixtureRequest, kind: str) -> None:
     """As whoever follows the guide runs them, with one store for all, and again."""
-    url = f"{store}?migrate=auto" if store.startswith("postgres") else store
+    url = f"{request.getfixturevalue('bare')}?migrate=auto" if kind == "postgres" else f"sqlite:{folder}/jobs.db?synchronous=normal"
     programs = ["hello.py", "kinds.py", "around.py", "enqueue.py", "look.py", "service.py", "traced.py", "sealed.py"]
     for program in [*programs, "enqueue.py", "look.py"]:
         run(folder, program, WINDLASS_STORE=url)
@@ -62,7 +63,6 @@ def test_the_transaction_moves_all_or_nothing(folder: Path, postgres: str) -> No
         connection.execute("CREATE TABLE account (id int, cents int)")
         connection.execute("INSERT INTO account VALUES (1, 500)")
     app = App(postgres)
-    app.sync.migrate()
     (folder / "main.py").write_text(
         "import asyncio\nfrom pay import app, debit\nasync def main():\n"
         "    id = await debit.enqueue(account=1, cents=50)\n"

@@ -137,7 +137,6 @@ def test_a_context_that_is_handed_in_by_its_name(sqlite: App) -> None:
 
 def test_a_name_with_nul_is_told_so(postgres: str) -> None:
     app = App(postgres)
-    app.sync.migrate()
     with pytest.raises(InvalidArgs, match="a text contains NUL, which PostgreSQL cannot read; remove it"):
         app.sync.pause("a\0b")
     with pytest.raises(InvalidOption, match="a kind or a tag must not contain NUL, got one at byte 1"):

@@ -76,7 +76,6 @@ def test_an_app_that_is_closed_leaves_its_workers_their_store(app: App) -> None:
 
 def test_the_connections_of_a_closed_app_end_with_its_worker(postgres: str) -> None:
     app = App(postgres)
-    app.sync.migrate()
 
     @app.job("a")
     async def job() -> None: ...

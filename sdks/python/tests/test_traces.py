@@ -172,7 +172,6 @@ def test_child_processes_have_spans(store: str, recorded: Recorded, tmp_path: Pa
     app.connection._lend(lent)
     app.traces = Traces(recorded.provider)
     try:
-        app.sync.migrate()
         child_jobs.facts.enqueue_sync(4)
         asyncio.run(drain(app))
     finally:

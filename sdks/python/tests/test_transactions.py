@@ -23,7 +23,6 @@ from windlass.errors import InvalidArgs, InvalidOption, LeaseLost, UniqueConflic
 @pytest.fixture
 def shop(postgres: str) -> Iterator[App]:
     app = App(postgres)
-    app.sync.migrate()
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute("CREATE TABLE payment (job bigint)")
     yield app
@@ -500,13 +499,13 @@ class Refusing:
 Refusing.__module__ = "psycopg"
 
 
-def test_a_database_without_windlass_says_what_to_do(postgres: str) -> None:
-    app = App(postgres)
+def test_a_database_without_windlass_says_what_to_do(bare: str) -> None:
+    app = App(bare)
 
     @app.job("a")
     def job() -> None: ...
 
-    with psycopg.connect(postgres) as connection, pytest.raises(errors.SchemaMissing) as error:
+    with psycopg.connect(bare) as connection, pytest.raises(errors.SchemaMissing) as error:
         job.enqueue_in_sync(connection)
     assert "is not installed in the database of this connection; run `windlass --store URL migrate` or app.sync.migrate()" in str(error.value)
     with pytest.raises(errors.SchemaMissing, match="run `windlass --store URL migrate` or app.sync.migrate()"):
