@@ -23,4 +23,9 @@ pub trait Fixture: Send + Sync {
     fn histories(&self) -> u64 {
         HISTORIES
     }
+
+    /// Whether the store offers all that the contract knows. Of one that leaves something out the rules of that are passed over; of others they would be so unnoticed.
+    fn is_whole(&self) -> bool {
+        true
+    }
 }

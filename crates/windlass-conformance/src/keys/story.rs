@@ -13,6 +13,7 @@ const MANY_ANSWERS: usize = 1_000;
 pub(crate) async fn keyed(fixture: &dyn Fixture) -> Option<Arc<dyn Store>> {
     let store = fixture.open().await;
     if !store.capabilities().keys {
+        assert!(!fixture.is_whole(), "this store says that it limits no keys");
         eprintln!("skipped: this store limits no keys");
         return None;
     }

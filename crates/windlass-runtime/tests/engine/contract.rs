@@ -11,6 +11,20 @@ impl Fixture for FakeStore {
     async fn open(&self) -> Arc<dyn Store> {
         self.shared()
     }
+
+    /// The store beneath has a test of its own; what this layer does to it shows after a few.
+    fn bulk_jobs(&self) -> usize {
+        20_000
+    }
+
+    fn histories(&self) -> u64 {
+        2
+    }
+
+    /// It limits no keys, and tells of no ends.
+    fn is_whole(&self) -> bool {
+        false
+    }
 }
 
 async fn fixture() -> FakeStore {
