@@ -117,7 +117,7 @@ async fn no_more_start_in_a_time_than_may() {
         let working = workers.iter().map(|worker| work(&site, worker, &running, MS, &completed, all));
         futures_util::future::join_all(working).await;
         let took = began.elapsed();
-        assert!(took > 1_500 * MS && took < 20_000 * MS, "{}: {took:?}", site.name().await);
+        assert!(took > 1_500 * MS && took < 60_000 * MS, "{}: {took:?}", site.name().await);
     }
 }
 
