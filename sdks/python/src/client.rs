@@ -1,7 +1,8 @@
 use crate::{call::Call, failure::raised, job::Job, port::Port};
 use pyo3::prelude::*;
 use std::{
-    sync::mpsc::{RecvTimeoutError, Sender, channel},
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    thread,
     time::Duration,
 };
 use windlass_bridge::{Call as Started, Client as Bridge, Engine, Failure};
@@ -20,16 +21,20 @@ impl Client {
     /// Opens the store of a URL, with keys for encrypted jobs.
     #[new]
     #[pyo3(signature = (url, keys=None, is_test=false))]
-    fn new(py: Python<'_>, url: &str, keys: Option<&str>, is_test: bool) -> PyResult<Self> {
-        let opened = py.detach(|| {
+    fn new(py: Python<'_>, url: String, keys: Option<String>, is_test: bool) -> PyResult<Self> {
+        let open = move || {
             let engine = Engine::of_process()?;
-            match keys {
-                _ if is_test => Bridge::open_for_test(&engine, url, keys),
-                Some(keys) => Bridge::open_with_keys(&engine, url, keys),
-                None => Bridge::open(&engine, url),
+            match keys.as_deref() {
+                keys if is_test => Bridge::open_for_test(&engine, &url, keys),
+                Some(keys) => Bridge::open_with_keys(&engine, &url, keys),
+                None => Bridge::open(&engine, &url),
             }
-        });
-        Ok(Self { bridge: opened.map_err(|failure| raised(py, &failure))? })
+        };
+        // On a thread of its own: it may block, and whoever is interrupted waits for no server that does not answer.
+        let (sender, receiver) = channel();
+        let send = move || _ = sender.send(open());
+        thread::Builder::new().name("windlass-open".into()).spawn(send)?;
+        Ok(Self { bridge: received(py, receiver, || ())? })
     }
 
     /// Does an operation, and waits for it without the interpreter; Ctrl-C ends the wait.
@@ -110,14 +115,23 @@ fn wait<T: Send>(
     py: Python<'_>,
     start: impl FnOnce(Sender<Result<T, Failure>>) -> Result<Started, Failure>,
 ) -> PyResult<T> {
-    let (sender, mut receiver) = channel();
+    let (sender, receiver) = channel();
     let call = start(sender).map_err(|failure| raised(py, &failure))?;
+    received(py, receiver, || call.abort())
+}
+
+/// Waits for an answer without the interpreter; a signal such as Ctrl-C ends what is to bring it.
+fn received<T: Send>(
+    py: Python<'_>,
+    mut receiver: Receiver<Result<T, Failure>>,
+    end: impl Fn(),
+) -> PyResult<T> {
     loop {
         let received;
         (received, receiver) = py.detach(move || (receiver.recv_timeout(LOOK), receiver));
         match received {
             Ok(answer) => return answer.map_err(|failure| raised(py, &failure)),
-            Err(RecvTimeoutError::Timeout) => py.check_signals().inspect_err(|_| call.abort())?,
+            Err(RecvTimeoutError::Timeout) => py.check_signals().inspect_err(|_| end())?,
             Err(RecvTimeoutError::Disconnected) => {
                 let message = "a call ended without an answer; please report it".to_owned();
                 let failure = Failure { code: "internal", message, retryable: false, ambiguous: true };

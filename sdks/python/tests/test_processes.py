@@ -281,3 +281,21 @@ def test_a_signal_ends_a_worker_whose_store_does_not_answer(folder: Path) -> Non
             connection.close()
             worker.kill()
     assert worker.returncode == 0 and "Traceback" not in said, said
+
+
+@pytest.mark.parametrize("call", ["quick.enqueue_sync()", "asyncio.run(quick.enqueue())", "asyncio.run(asyncio.wait_for(quick.enqueue(), 0.1))"])
+def test_ctrl_c_ends_a_call_that_opens_a_store_that_does_not_answer(folder: Path, call: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"postgres://me@127.0.0.1:{server.getsockname()[1]}/shop?connect_timeout=3600&call_timeout=3600"
+        program = subprocess.Popen(
+            beside_jobs(folder, call), cwd=folder, env={**os.environ, "WINDLASS_STORE": url}, stderr=subprocess.PIPE, text=True
+        )
+        connection, _ = server.accept()
+        try:
+            if "wait_for" not in call:
+                program.send_signal(signal.SIGINT)
+            _, said = program.communicate(timeout=LONG)
+        finally:
+            connection.close()
+            program.kill()
+    assert ("TimeoutError" if "wait_for" in call else "KeyboardInterrupt") in said, said

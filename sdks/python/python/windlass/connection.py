@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
 import threading
@@ -22,7 +23,23 @@ class Mailbox:
         self.port: _native.Port = _native.Port()
         self._numbers = count(1)
         self._waiting: dict[int, asyncio.Future[str]] = {}
+        self._opening: dict[Connection, asyncio.Task[_native.Client]] = {}
         loop.add_reader(self.port.fileno(), self._drain)
+
+    async def opened(self, connection: Connection) -> _native.Client:
+        """Opens a store, once for all who wait for that, in a thread that keeps no process from ending: the server may not answer."""
+        from .threads import in_thread  # which stands on this module
+
+        task = self._opening.get(connection)
+        if task is None:
+            task = self._opening[connection] = asyncio.ensure_future(in_thread(Connection.native, connection))
+            task.add_done_callback(functools.partial(self._forget, connection))
+        return await asyncio.shield(task)
+
+    def _forget(self, connection: Connection, task: asyncio.Task[_native.Client]) -> None:
+        del self._opening[connection]
+        if not task.cancelled():
+            task.exception()  # looked at, should all who waited be gone
 
     async def call(self, start: Callable[[_native.Port, int], _native.Call]) -> str:
         """Starts a call with this port and a number, and waits for its answer. Who is cancelled while it waits ends the call."""
@@ -105,7 +122,7 @@ class Connection:
         if self._instead is not None:
             return await self._instead.opened()
         opened = self._opened
-        return opened if opened is not None else await asyncio.to_thread(self.native)
+        return opened if opened is not None else await mailbox().opened(self)
 
     async def call(self, op: str, payload: str) -> Any:
         """Does an operation."""
