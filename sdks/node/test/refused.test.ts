@@ -71,6 +71,7 @@ onSqlite('a typo in options is refused by its name', async ({ windlass }) => {
   const id = await windlass.enqueue(any, 1)
   await windlass.limits.set('default', { concurrency: 3 })
   for (const [call, words] of [
+    [() => windlass.queue(odd(undefined)), /queue takes the name of a queue, got undefined; queues\(\) lists all/],
     [() => defineJob('a', odd({ maxAttempt: 3 })), /"maxAttempt" is no option of a job of kind "a"; options are .*maxAttempts/],
     [() => windlass.enqueue(any, 1, odd({ prioritty: 1 })), /"prioritty" is no option of a job of kind "any"/],
     [() => windlass.enqueue(any, 1, { retryPolicy: odd({ bas: 1 }) }), /"bas" is no option of a retry policy; options are backoff, base/],

@@ -22,7 +22,7 @@ export function milliseconds (duration: Duration, what: string): number {
   return whole(duration)
 }
 
-/** What floats are off by counts for nothing: 1.1 h is 3,960,000 ms. */
+/** What floats are off by counts for nothing: 1.1 h is 3,960,000 ms. What the core cannot read as a whole number is longer than it takes anyway. */
 function whole (duration: number): number {
-  return duration > 0 ? Math.max(1, Math.ceil(duration - 1e-6)) : 0
+  return duration > 0 ? Math.min(Math.max(1, Math.ceil(duration - 1e-6)), Number.MAX_SAFE_INTEGER) : 0
 }

@@ -7,6 +7,7 @@ import { signalOf, type Endable } from './ending.js'
 import { enqueueIn } from './enqueue_in.js'
 import { Events, type EventsOptions } from './events.js'
 import { InvalidOption } from './errors.js'
+import { shown } from './known.js'
 import { Limits } from './limits.js'
 import type { Middleware } from './middleware.js'
 import type { EnqueueOptions } from './options.js'
@@ -168,7 +169,10 @@ export class Windlass {
   async queues (filter: QueueFilter = {}): Promise<QueueRecord[]> { return record(await this.#on.call('queues', { ...filter })) }
 
   /** One queue; undefined when there is no such queue. */
-  async queue (name: string): Promise<QueueRecord | undefined> { return record<QueueRecord[]>(await this.#on.call('queues', { name }))[0] }
+  async queue (name: string): Promise<QueueRecord | undefined> {
+    if (typeof name !== 'string') throw new InvalidOption('invalid_option', `queue takes the name of a queue, got ${shown(name)}; queues() lists all`)
+    return record<QueueRecord[]>(await this.#on.call('queues', { name }))[0]
+  }
 
   /** Whether a worker of these queues, which knows these kinds (default: all), would be given a job now, if only to find that it does not know its kind. Cheap. */
   async anyAvailable ({ queues, kinds }: { queues: readonly string[], kinds?: readonly string[] | undefined }): Promise<boolean> {

@@ -154,6 +154,8 @@ def key_limits(queue: str) -> Call[dict[str, Any] | None]:
 
 
 def queue(name: str) -> Call[QueueStats | None]:
+    if not isinstance(name, str):  # which would be that of all queues
+        raise InvalidOption(f"queue takes the name of a queue, got {name!r}; queues() lists all")
     read: Callable[[Any], QueueStats | None] = lambda queues: QueueStats._read(queues[0]) if queues else None
     return Call("queues", _given(name=name), read)
 
