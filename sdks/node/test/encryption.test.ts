@@ -39,7 +39,7 @@ onBoth('encrypted args are open to the handler alone, and so are results and che
 })
 
 onBoth('nothing is stored in plain by mistake', async (store, t) => {
-  await assert.rejects(store.windlass.enqueue(open, { passport: SECRET }), /are encrypted, and this client has no keys/)
+  await assert.rejects(store.windlass.enqueue(open, { passport: SECRET }), /are encrypted, and this client has no keys; give it some by new Windlass\(url, { keys }\)/)
   await assert.rejects(store.windlass.enqueueMany(open, [{ passport: SECRET }]), InvalidOption)
   assert.throws(() => enqueueSql(open, { passport: SECRET }), /are encrypted, which plain SQL cannot do/)
   assert.deepEqual((await store.windlass.jobs()).jobs, [])

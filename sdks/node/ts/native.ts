@@ -147,7 +147,8 @@ function fromNative (error: unknown): unknown {
   if (error instanceof WindlassError || !(error instanceof Error)) return error
   try {
     const { code, message } = JSON.parse(error.message) as { code: ErrorCode, message: string }
-    return errorOf(code, message.replace('run `windlass migrate`', 'run `npx windlass --store URL migrate` or `await windlass.migrate()`'))
+    return errorOf(code, message.replace('run `windlass migrate`', 'run `npx windlass --store URL migrate` or `await windlass.migrate()`')
+      .replace('give it some by with_keyring', 'give it some by new Windlass(url, { keys })'))
   } catch {
     return new WindlassError('internal', `a defect in Windlass, please report it: ${error.message}`, { cause: error })
   }

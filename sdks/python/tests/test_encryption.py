@@ -52,7 +52,7 @@ def test_encrypted_args_are_open_to_the_handler_alone(made: Callable[..., App]) 
 def test_nothing_is_stored_in_plain_by_mistake(made: Callable[..., App]) -> None:
     plain, keyed = made(), made(keys=KEY)
     sealed = opening(plain, [], encrypted=True)
-    with pytest.raises(InvalidOption, match="are encrypted, and this client has no keys"):
+    with pytest.raises(InvalidOption, match=r"are encrypted, and this client has no keys; give it some by App\(url, keys=...\)"):
         sealed.enqueue_sync(passport=SECRET)
     with pytest.raises(InvalidOption):
         sealed.enqueue_many_sync([{"passport": SECRET}])

@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections import deque
+from collections import ChainMap, deque
 from enum import Enum
 from pathlib import Path
 from typing import Any, ForwardRef
@@ -31,6 +31,7 @@ class Colour(Enum):
         (bytearray(b"ab"), "base64.b64encode"),
         (range(3), "x: a range has no JSON form; write list(...) of it"),
         (deque([1]), "a deque has no JSON form; write list(...) of it"),
+        (ChainMap({"a": 1}), "x: a ChainMap has no JSON form; write dict(...) of it"),
         ("\ud800", "x: half of a surrogate pair is no text"),
         ({(1, 2): 3}, "x: keys must be str"),
         (object(), "x: a object has no JSON form; pass plain values, or give the job a model as its args"),

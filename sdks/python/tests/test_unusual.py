@@ -247,6 +247,8 @@ def test_of_whatever_is_raised_something_is_kept(sqlite: App, is_async: bool) ->
             error.__cause__ = KeyError("b")
             error.__cause__.__context__ = error
             raise error
+        if how == "behind":
+            raise KeyError("what was raised") from ValueError("ä" * 3_000_000)
         if how == "deep":
             raises(how)
         raise asyncio.CancelledError("by itself")
@@ -255,11 +257,11 @@ def test_of_whatever_is_raised_something_is_kept(sqlite: App, is_async: bool) ->
         raises(how)
 
     job = sqlite.job("raises", max_attempts=1)(raises_async if is_async else raises)
-    ids = {how: job.enqueue_sync(how) for how in ("huge", "unprintable", "base", "circle", "deep", "cancelled")}
+    ids = {how: job.enqueue_sync(how) for how in ("huge", "unprintable", "base", "circle", "behind", "deep", "cancelled")}
     asyncio.run(asyncio.wait_for(drain(sqlite), 60))
     kept = {how: record(sqlite, id).errors[0]["error"] for how, id in ids.items()}
     assert len(kept["huge"]) < 20_000
-    says = {"huge": "raises", "unprintable": "Unprintable", "base": "OfTheBase: of the base", "circle": "a circle", "deep": "RecursionError", "cancelled": "ancelled"}
+    says = {"huge": "raises", "unprintable": "Unprintable", "base": "OfTheBase: of the base", "circle": "a circle", "behind": "KeyError: 'what was raised'", "deep": "RecursionError", "cancelled": "ancelled"}
     assert {how: words in kept[how] for how, words in says.items()} == dict.fromkeys(says, True), kept
 
 

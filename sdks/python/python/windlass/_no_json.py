@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 _DEEPEST = 50  # parts of parts that are looked at, so that a circle ends
@@ -47,5 +47,5 @@ def _of(part: Any, error: Exception) -> str:
     if inspect.isawaitable(part):
         return f"a {kind} has no JSON form; await it first"
     if isinstance(part, Iterable) and not isinstance(part, (dict, list, tuple, type)):
-        return f"a {kind} has no JSON form; write list(...) of it"
+        return f"a {kind} has no JSON form; write {'dict' if isinstance(part, Mapping) else 'list'}(...) of it"
     return str(error)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .job import Job
 
 _PLACES = 10
+_MOST = 1_000  # threads or processes: a machine has not many more
 
 
 def checked(queues: Mapping[str, int]) -> dict[str, int]:
@@ -25,10 +26,12 @@ def checked(queues: Mapping[str, int]) -> dict[str, int]:
     return dict(queues)
 
 
-def at_least_one(count: int | None, what: str) -> None:
+def at_least_one(count: int | None, what: str, most: int = _MOST) -> None:
     """Refuses what is no number of threads or processes."""
-    if count is not None and (not isinstance(count, int) or count < 1):
+    if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
         raise InvalidOption(f"{what} must be at least 1, got {count!r}")
+    if count is not None and count > most:
+        raise InvalidOption(f"{what} must be at most {most}, got {count!r}")
 
 
 def of_jobs(jobs: Iterable[Job[Any]], processes: int) -> dict[str, int]:

@@ -123,12 +123,13 @@ _CLASSES: dict[str, type[WindlassError]] = {
 }  # fmt: skip
 
 
-# By itself the command would migrate the store of the environment, or a file of its own.
+# By itself the command would migrate the store of the environment, or a file of its own. Keys are given by another word than in Rust.
 _MIGRATE = "run `windlass --store URL migrate` or app.sync.migrate()"
+_KEYS = "give it some by App(url, keys=...)"
 
 
 def error_of(code: str, message: str, *, retryable: bool = False, ambiguous: bool = False) -> WindlassError:
     """The error of a code; the native module raises what this makes."""
-    error = _CLASSES.get(code, InternalError)(message.replace("run `windlass migrate`", _MIGRATE))
+    error = _CLASSES.get(code, InternalError)(message.replace("run `windlass migrate`", _MIGRATE).replace("give it some by with_keyring", _KEYS))
     error.code, error.retryable, error.ambiguous = code, retryable, ambiguous
     return error

@@ -17,6 +17,7 @@ from .options import OPTIONS
 from .outcome import Complete, Discard, Outcome, Retry
 
 _FRAMES = 10  # of a traceback that is kept with the job
+_HEAD, _TAIL = 10_000, 6_000  # bytes of a text that is longer than a store keeps: at its end stands what was raised, behind its causes
 
 
 def refuse_odd(function: Any, what: str) -> None:
@@ -211,7 +212,14 @@ def failure(error: BaseException) -> Ended:
             return error._told()
         except Exception as cause:  # of a class of the user's own
             return "retry", None, f"{type(error).__name__} does not say what becomes of the job: {cause!r}"
-    return "retry", None, "".join(traceback.format_exception(type(error), error, error.__traceback__, limit=-_FRAMES))
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__, limit=-_FRAMES))
+    return "retry", None, text if len(text) * 4 <= _HEAD + _TAIL else _shortened(text.encode(errors="replace"))
+
+
+def _shortened(text: bytes) -> str:
+    left_out = len(text) - _HEAD - _TAIL
+    parts = [text] if left_out <= 0 else [text[:_HEAD], b"\n[%d bytes are left out]\n" % left_out, text[-_TAIL:]]
+    return b"".join(parts).decode(errors="ignore")
 
 
 def raised(error: BaseException, job: _native.Job) -> Ended:
