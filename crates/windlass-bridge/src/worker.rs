@@ -97,7 +97,7 @@ impl Worker {
         self.engine.start(wait, done)
     }
 
-    /// Calls back when nothing is available to it and nothing runs, for tests.
+    /// Calls back when nothing is available to it and nothing runs, or when it ended: nobody works what is left then. For tests.
     ///
     /// # Errors
     /// In a forked child; nothing is called back then.
@@ -106,7 +106,13 @@ impl Worker {
         done: impl FnOnce(Result<(), Failure>) + Send + 'static,
     ) -> Result<Call, Failure> {
         let inner = Arc::clone(&self.inner);
-        self.engine.start(async move { inner.until_idle().await }, done)
+        let wait = async move {
+            tokio::select! {
+                idle = inner.until_idle() => idle,
+                () = inner.wait() => Ok(()),
+            }
+        };
+        self.engine.start(wait, done)
     }
 
     /// Waits until nothing is available to it and nothing runs, for tests.

@@ -77,11 +77,13 @@ onSqlite('a signal has close() hand back what runs, and ends the waiting for a w
     .handle(slow, async (_, { signal }) => { running.fire(); await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))) }))
   await running.promise
   await assert.rejects(worker.untilIdle({ signal: AbortSignal.abort(reason) }), reason)
+  const idle = worker.untilIdle()
   const gone = new AbortController()
   const ended = worker.ended({ signal: gone.signal })
   gone.abort(reason)
   await assert.rejects(ended, reason)
   await worker.close({ signal: AbortSignal.abort() })
+  await idle // though a job is left: nobody works it here
   const { state, attempt } = (await windlass.job(id))!
   assert.deepEqual([state, attempt], ['available', 0])
 })

@@ -28,6 +28,28 @@ test('a drain follows jobs into queues that its handlers made', async () => {
   assert.deepEqual([report.completed, report.claimed], [4, 4])
 })
 
+for (const how of ['enqueues', 'snoozes', 'retries', 'makes queues', 'fails']) {
+  test(`a drain without an end is an error: a job ${how}`, async () => {
+    await using t = await testWindlass()
+    const selfish = defineJob('selfish', { maxAttempts: 1_000 })
+    await t.windlass.enqueue(selfish, {})
+    let runs = 0
+    const register = (worker: import('windlass').Worker) => worker.handle(selfish, async () => {
+      runs++
+      if (how === 'snoozes') return snooze(0)
+      if (how === 'retries') return retry({ after: 0 })
+      await t.windlass.enqueue(selfish, {}, how === 'makes queues' ? { queue: `q${runs}` } : {})
+      if (how === 'fails') throw new RangeError('no route')
+    })
+    await assert.rejects(t.drain(register, { atMost: 20 }), error => {
+      assert.match(String(error), /there are more; those that are there now are of kind "selfish"; does one snooze or enqueue itself/)
+      return (error as Error).cause instanceof RangeError === (how === 'fails')
+    })
+    assert.ok(how === 'makes queues' || runs > 20)
+    await assert.rejects(t.drain(register, { atMost: 0 }), /^InvalidOption: atMost must be a number of jobs from 1 on, got 0/)
+  })
+}
+
 test('what a handler throws is thrown by drain, unless it may fail', async () => {
   await using t = await testWindlass()
   await t.windlass.enqueueMany(mail, [{ to: 'a' }, { to: 'b' }])

@@ -5,7 +5,9 @@ import { isDeepStrictEqual } from 'node:util'
 import type { WindlassOptions } from './connection.js'
 import type { ArgsInput, JobDefinition } from './define.js'
 import { milliseconds, type Duration } from './duration.js'
+import { InvalidOption } from './errors.js'
 import { encode } from './json.js'
+import { shown } from './known.js'
 import type { JobRecord } from './records.js'
 import { direct } from './native.js'
 import { connectionOf, Windlass } from './windlass.js'
@@ -21,6 +23,16 @@ export interface DrainReport extends WorkerStats {
 
 /** Jobs of each queue that a drain runs at once. */
 const AT_ONCE = 10
+
+/** A drain that works so many more jobs than there were is taken for one that has no end. */
+const ENDLESS = 10_000
+/** Jobs that take as long as to come back for queues that were not there before. */
+const A_PASS = 100
+/** The time between two looks how many there were: ms. */
+const LOOK = 50
+
+/** Those of Node, also where a test puts timers of its own in their place later. */
+const { setInterval, clearInterval } = globalThis
 
 /** States of jobs that will still run. */
 const PENDING = ['available', 'scheduled', 'retryable'] as const
@@ -92,14 +104,20 @@ export class TestWindlass {
 
   /**
    * Works all jobs that are due, with the handlers that `register` gives the worker, until nothing is left to do now. What handlers threw is
-   * thrown here, unless `allowFailures` is set: then it is in the report.
+   * thrown here, unless `allowFailures` is set: then it is in the report. Rejects when more than `atMost` jobs are worked, by default 10,000 more than there
+   * were: one that snoozes or enqueues itself never ends.
    */
-  async drain (register: (worker: Worker) => unknown, { allowFailures = false } = {}): Promise<DrainReport> {
+  async drain (
+    register: (worker: Worker) => unknown, { allowFailures = false, atMost }: { allowFailures?: boolean | undefined, atMost?: number | undefined } = {},
+  ): Promise<DrainReport> {
+    if (atMost !== undefined && !(Number.isInteger(atMost) && atMost > 0)) throw new InvalidOption('invalid_option', `atMost must be a number of jobs from 1 on, got ${shown(atMost)}`)
     const errors: unknown[] = []
     let total: WorkerStats | undefined
+    let left = atMost ?? ENDLESS + (await this.windlass.queues()).reduce((sum, { available }) => sum + available, 0)
     // Handlers may enqueue into queues that were not there before.
     for (let known: string[] = [], queues = await this.#queues(); queues.some(name => !known.includes(name)); queues = await this.#queues()) {
-      const stats = await this.#work(queues, register, errors)
+      const stats = await this.#work(queues, register, errors, left)
+      left -= stats.claimed + (total ? A_PASS : 0)
       total = total ? sum(total, stats) : stats
       known = queues
     }
@@ -111,17 +129,30 @@ export class TestWindlass {
     return [...new Set(['default', ...(await this.windlass.queues()).map(({ name }) => name)])]
   }
 
-  async #work (queues: string[], register: (worker: Worker) => unknown, errors: unknown[]): Promise<WorkerStats> {
+  async #work (queues: string[], register: (worker: Worker) => unknown, errors: unknown[], most: number): Promise<WorkerStats> {
     const at = Object.fromEntries(queues.map(name => [name, AT_ONCE]))
     const worker = this.windlass.worker({ queues: at, onError: error => { errors.push(error) } })
     register(worker)
     await worker.withoutWaits().start()
+    const tooMany = new AbortController()
+    const look = setInterval(() => { if (worker.stats().claimed > most) tooMany.abort() }, LOOK)
     try {
-      await worker.untilIdle()
+      await worker.untilIdle(tooMany)
+    } catch (error) {
+      if (!tooMany.signal.aborted) throw error
     } finally {
-      await worker.close()
+      clearInterval(look)
+      await worker.close(tooMany) // then nobody waits for what it runs
     }
+    if (tooMany.signal.aborted) throw new Error(await this.#endless(), { cause: errors.at(-1) })
     return worker.stats()
+  }
+
+  async #endless (): Promise<string> {
+    const pages = await Promise.all([...PENDING, 'running' as const].map(state => this.windlass.jobs({ state })))
+    const kinds = [...new Set(pages.flatMap(({ jobs }) => jobs.map(({ kind }) => JSON.stringify(kind))))].sort()
+    const there = kinds.length > 0 ? `those that are there now are of kind ${kinds.join(', ')}; ` : ''
+    return `the drain has worked too many jobs and there are more; ${there}does one snooze or enqueue itself for ever? drain(register, { atMost }) sets another limit`
   }
 
   /**

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from windlass import App, Context, Retry
+from windlass import App, Context, Retry, Snooze
 from windlass.errors import InvalidOption
 from windlass.testing import HandlerFailed, TestJobs, jobs_of
 
@@ -82,6 +82,38 @@ def test_jobs_are_drained_whatever_their_queue(windlass_jobs: TestJobs) -> None:
     onward.enqueue_sync(n=2)
     assert windlass_jobs.drain()["completed"] == 5, "also of queues that were not there before"
     assert {job.queue for job in windlass_jobs.enqueued(state="completed")} == {"bulk", "other", "default", "onward-1", "onward-2"}
+
+
+@pytest.mark.parametrize("how", ["enqueues", "snoozes", "retries", "makes queues", "fails"])
+def test_a_drain_without_an_end_is_an_error(sqlite: App, how: str) -> None:
+    runs = 0
+
+    @sqlite.job("selfish", max_attempts=1_000)
+    async def selfish() -> Snooze | Retry | None:
+        nonlocal runs
+        runs += 1
+        match how:
+            case "enqueues":
+                await selfish.enqueue()
+            case "makes queues":
+                await selfish.with_options(queue=f"q{runs}").enqueue()
+            case "snoozes":
+                return Snooze(0)
+            case "retries":
+                return Retry(after=0)
+            case "fails":
+                await selfish.enqueue()
+                raise ValueError("no route")
+        return None
+
+    with jobs_of(sqlite) as jobs:
+        selfish.enqueue_sync()
+        with pytest.raises(AssertionError, match=r"there are more; those that are there now are of kind 'selfish'; does one snooze or enqueue itself") as error:
+            jobs.drain(at_most=20)
+        assert isinstance(error.value.__cause__, ValueError) == (how == "fails")
+        assert how == "makes queues" or runs > 20
+        with pytest.raises(InvalidOption, match="at_most must be at least 1, got 0"):
+            jobs.drain(at_most=0)
 
 
 def test_encrypted_jobs_are_found_by_their_args() -> None:

@@ -5,7 +5,9 @@ With pytest the fixture ``windlass_jobs`` comes by itself: see :mod:`windlass.py
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
@@ -13,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, Generator
 
 from . import handler as handlers
+from ._places import at_least_one
 from ._telling import logger
 from .app import App
 from .args import encode
@@ -26,6 +29,9 @@ from .worker import Worker
 __all__ = ["HandlerFailed", "Perform", "TestJobs", "jobs_of"]
 
 _AT_ONCE = 50  # jobs of each queue
+_ENDLESS = 10_000  # a drain that works so many more jobs than there were is taken for one that has no end
+_A_PASS = 100  # jobs that take as long as to come back for queues that were not there before
+_LOOK = 0.05  # seconds between two looks how many there were
 _WAITING: tuple[JobState, ...] = ("available", "scheduled", "retryable")
 
 
@@ -80,22 +86,27 @@ class TestJobs:
     def _args(self, job: Job[Any], record: JobRecord) -> Any:
         return self.app.sync.args(record.id) if job.options.encrypted else record.args
 
-    def drain(self, *, raises: bool = True) -> dict[str, int]:
+    def drain(self, *, raises: bool = True, at_most: int | None = None) -> dict[str, int]:
         """Works all jobs that are available, of whatever queue, and those that they enqueue, with the real engine. How many completed, were
         retried and so on.
 
-        Raises :class:`HandlerFailed` for what a handler raised, unless ``raises=False``.
+        Raises :class:`HandlerFailed` for what a handler raised, unless ``raises=False``, and ``AssertionError`` when more than ``at_most`` jobs are worked, by
+        default 10,000 more than there were: one that snoozes or enqueues itself never ends.
         """
-        return on_a_loop(self.drain_async(raises=raises))
+        return on_a_loop(self.drain_async(raises=raises, at_most=at_most))
 
-    async def drain_async(self, *, raises: bool = True) -> dict[str, int]:
+    async def drain_async(self, *, raises: bool = True, at_most: int | None = None) -> dict[str, int]:
         """The same on the running event loop."""
+        at_least_one(at_most, "at_most", sys.maxsize)
         failed: list[BaseException] = []
         stats: Counter[str] = Counter()
+        left = at_most or _ENDLESS + sum(queue.available for queue in await self.app.client.queues())
         with _noting(failed):
             known: set[str] = set()
             while (queues := await self._queues()) - known:  # handlers may enqueue into queues that were not there before
-                stats.update(await self._work(queues))
+                worked = await self._work(queues, left, failed)
+                left -= worked["claimed"] + _A_PASS * bool(known)
+                stats.update(worked)
                 known = queues
         if raises and failed:
             raise HandlerFailed(f"a handler raised {type(failed[0]).__name__}: {failed[0]}") from failed[0]
@@ -105,12 +116,30 @@ class TestJobs:
         declared = {job.options.queue for job in self.app.jobs.values() if job.options.queue}
         return {"default"} | declared | {queue.name for queue in await self.app.client.queues()}
 
-    async def _work(self, queues: set[str]) -> dict[str, int]:
+    async def _work(self, queues: set[str], most: int, failed: list[BaseException]) -> dict[str, int]:
         worker = Worker(self.app, dict.fromkeys(queues, _AT_ONCE), lease=30)
         worker._waits = False  # what is there is all that comes
         async with worker:
-            await worker.until_idle()
+            idle = asyncio.ensure_future(worker.until_idle())
+            try:
+                while worker.stats["claimed"] <= most and not idle.done():
+                    await asyncio.wait([idle], timeout=_LOOK)
+                if is_idle := idle.done():
+                    await idle
+            finally:
+                if not idle.done():
+                    worker.abort()  # nobody waits for what it runs
+                    idle.cancel()
+        if not is_idle:
+            raise AssertionError(await self._endless()) from (failed[-1] if failed else None)
         return worker.stats
+
+    async def _endless(self) -> str:
+        kinds: set[str] = set()
+        for state in (*_WAITING, "running"):
+            kinds.update(job.kind for job in (await self.app.client.jobs(state=state)).jobs)
+        there = f"those that are there now are of kind {', '.join(map(repr, sorted(kinds)))}; " if kinds else ""
+        return f"the drain has worked too many jobs and there are more; {there}does one snooze or enqueue itself for ever? drain(at_most=...) sets another limit"
 
     def travel(self, by: Duration) -> None:
         """Lets so much time pass in the store, at once: what is scheduled, or waits for another attempt, becomes due, what expires does. Between drains, since a worker that
