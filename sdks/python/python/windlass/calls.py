@@ -21,7 +21,7 @@ from .timings import Failure, Mark, Timed
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Call(Generic[T]):
     """One call."""
 

@@ -127,11 +127,12 @@ class Connection:
     async def call(self, op: str, payload: str) -> Any:
         """Does an operation."""
         native = await self.opened()
-        return json.loads(await mailbox().call(lambda port, number: native.start(port, number, op, payload)))
+        # Not by json.loads, which takes a microsecond more, a tenth of all that Python does for an enqueue.
+        return _native.parse(await mailbox().call(lambda port, number: native.start(port, number, op, payload)))
 
     def call_sync(self, op: str, payload: str) -> Any:
         """Does an operation while this thread waits."""
-        return json.loads(self.native().run(op, payload))
+        return _native.parse(self.native().run(op, payload))
 
     def _lend(self, instead: Connection | None) -> None:
         """Has another store used in its place, for tests."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_NOTHING = nullcontext()
 
 
 class Job(Generic[P]):
@@ -208,7 +209,7 @@ class Job(Generic[P]):
 
     def _sending(self, count: int = 1) -> AbstractContextManager[None]:
         if self._traces is None:
-            return nullcontext()
+            return _NOTHING
         return self._traces._sending(self.options.queue or "default", self.kind, count)
 
     def _spec(self) -> dict[str, Any]:
