@@ -34,7 +34,7 @@ def tell(job, report) = (call(Net::HTTP::Post.new("#{WORKERS.path}/#{$me}/beat")
 def run(job)
   { receipt: job["receipt"], outcome: "complete", result: HANDLERS.fetch(job["kind"]).call(job["args"], job) }
 rescue StandardError => error
-  { receipt: job["receipt"], outcome: "retry", error: "#{error.class}: #{error.message}" }
+  { receipt: job["receipt"], outcome: "retry", error: "#{error.class}: #{error.message}".scrub }
 end
 
 stop = false

@@ -1,8 +1,8 @@
 <?php
 // Works jobs of Windlass:  windlass work --stdio 'exec php worker.php' --processes 2
 
-function say(array $message): void {
-    fwrite(STDOUT, json_encode($message, JSON_THROW_ON_ERROR) . "\n");
+function say(array $message, int $flags = 0): void {
+    fwrite(STDOUT, json_encode($message, JSON_THROW_ON_ERROR | $flags) . "\n");
 }
 
 $handlers = [
@@ -28,6 +28,6 @@ while (($line = fgets(STDIN)) !== false) {
         $result = $handlers[$job->kind]($job->args, $job);
         say(['type' => 'complete', 'ticket' => $job->ticket, 'result' => $result]);
     } catch (Throwable $error) {
-        say(['type' => 'retry', 'ticket' => $job->ticket, 'error' => $error::class . ': ' . $error->getMessage()]);
+        say(['type' => 'retry', 'ticket' => $job->ticket, 'error' => $error::class . ': ' . $error->getMessage()], JSON_INVALID_UTF8_SUBSTITUTE);
     }
 }

@@ -27,8 +27,6 @@ for line in sys.stdin.buffer:
     if job["type"] != "job":
         continue
     try:
-        result = HANDLERS[job["kind"]](job["args"], job)
-    except Exception as error:
+        say(type="complete", ticket=job["ticket"], result=HANDLERS[job["kind"]](job["args"], job))
+    except Exception as error:  # also of a result that is no JSON
         say(type="retry", ticket=job["ticket"], error=f"{type(error).__name__}: {error}")
-    else:
-        say(type="complete", ticket=job["ticket"], result=result)

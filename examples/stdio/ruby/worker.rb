@@ -26,6 +26,6 @@ $stdin.set_encoding("UTF-8").each_line do |line|
     result = HANDLERS.fetch(job["kind"]).call(job["args"], job)
     say(type: "complete", ticket: job["ticket"], result: result)
   rescue StandardError => error
-    say(type: "retry", ticket: job["ticket"], error: "#{error.class}: #{error.message}")
+    say(type: "retry", ticket: job["ticket"], error: "#{error.class}: #{error.message}".scrub)
   end
 end
