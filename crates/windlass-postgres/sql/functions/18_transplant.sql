@@ -25,10 +25,13 @@ BEGIN
     RETURN NEW;
 END $$;
 
+-- It fires always, also where a restore says that it is a replica. One that switches triggers off (--disable-triggers) switches them on as ordinary ones when it is done: that this
+-- one is not what it was tells home_state the same. Schemas of before have another trigger, which does no harm beside it.
 DO $$
 BEGIN
-    IF NOT EXISTS (SELECT 1 FROM pg_trigger WHERE tgname = 'home_anew' AND tgrelid = '{schema}.home'::regclass) THEN
-        CREATE TRIGGER home_anew BEFORE INSERT ON {schema}.home FOR EACH ROW EXECUTE FUNCTION {schema}.home_anew();
+    IF NOT EXISTS (SELECT 1 FROM pg_trigger WHERE tgname = 'home_brought' AND tgrelid = '{schema}.home'::regclass) THEN
+        CREATE TRIGGER home_brought BEFORE INSERT ON {schema}.home FOR EACH ROW EXECUTE FUNCTION {schema}.home_anew();
+        ALTER TABLE {schema}.home ENABLE ALWAYS TRIGGER home_brought;
     END IF;
 END $$;
 
@@ -54,15 +57,17 @@ BEGIN
 END $$;
 
 -- home_state(): 'home'; 'rewritten': somebody wrote the row of table home anew (pg_repack does, and who restores a dump into the cluster that it is of), but positions in the log are true;
--- 'moved': the log came here from another cluster.
--- Cost: one row; where it was written anew also is_ahead.
+-- 'moved': the log came here from another cluster, or somebody wrote its rows with triggers switched off.
+-- Cost: one row, and one of the catalog; where it was written anew also is_ahead.
 CREATE OR REPLACE FUNCTION {schema}.home_state() RETURNS text
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT CASE WHEN h.xmin = h.xid::xid THEN 'home'
+    SELECT CASE WHEN t.tgenabled IS DISTINCT FROM 'A' THEN 'moved'
+                WHEN h.xmin = h.xid::xid THEN 'home'
                 WHEN h.system = {schema}.system_identifier() THEN CASE WHEN {schema}.is_ahead() THEN 'moved' ELSE 'rewritten' END
                 ELSE 'moved' END
     FROM (SELECT 1) AS one LEFT JOIN {schema}.home h ON true
+    LEFT JOIN pg_trigger t ON t.tgrelid = '{schema}.home'::regclass AND t.tgname = 'home_brought'
 $$;
 
 -- check_home(): refuses (SQLSTATE 55P03, so that the caller asks again) what looks for where a job stands in the log, as long as that came here from another cluster and is not
@@ -127,8 +132,11 @@ BEGIN
     END IF;
     -- Only now, beyond all who wrote while this waited for its locks.
     v_now := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
-    -- When the row of table home came here, as a full transaction id: the newest one that ends like its xmin.
-    SELECT v_now - ((v_now - h.xmin::text::bigint) & 4294967295) INTO v_since FROM {schema}.home h;
+    -- When the row of table home came here, as a full transaction id: the newest one that ends like its xmin. Where it was refused, when its trigger was switched on again.
+    SELECT max(v_now - ((v_now - x.writer::text::bigint) & 4294967295)) INTO v_since FROM (
+        SELECT h.xmin FROM {schema}.home h
+        UNION ALL
+        SELECT t.xmin FROM pg_trigger t WHERE t.tgrelid = '{schema}.home'::regclass AND t.tgname = 'home_brought' AND t.tgenabled <> 'A') AS x(writer);
     v_since := coalesce(v_since, 0);
     PERFORM {schema}.advance_sequences();
 
@@ -195,6 +203,7 @@ BEGIN
     INSERT INTO {schema}.event_log DEFAULT VALUES;
     DELETE FROM {schema}.home;
     INSERT INTO {schema}.home (system) VALUES ({schema}.system_identifier());
+    ALTER TABLE {schema}.home ENABLE ALWAYS TRIGGER home_brought;
     RETURN v_count + v_more + v_own;
 END $$;
 
