@@ -1,7 +1,6 @@
 use crate::{
     database::Database,
-    deadline::Patience,
-    error::{Effect, is_lock_failure},
+    error::{Effect, by_turns, is_lock_failure},
     query::{Param, Query},
 };
 use tokio_postgres::{Row, types::Type};
@@ -45,27 +44,40 @@ pub(crate) const RETRY: Control<RetryReply> = Control {
 impl<T> Control<T> {
     /// Some jobs in each transaction: it holds the locks of their lanes, so that many would stall claims.
     pub(crate) async fn each(&self, db: &Database, ids: &[JobId], more: &[Param<'_>]) -> Result<Vec<T>> {
-        let mut connection = db.client(self.name).await?;
         let mut replies = Vec::with_capacity(ids.len());
         for some in ids.chunks(TOGETHER) {
-            connection.extend(Patience::Call);
             if let [id] = some {
-                replies.push(self.one_on(db, &connection, *id, more).await?);
+                replies.push(self.one(db, *id, more).await?);
                 continue;
             }
-            match self.some_on(db, &connection, some, more).await {
+            let connection = db.client(self.name).await?;
+            let done = self.some_on(db, &connection, some, more).await;
+            drop(connection);
+            match done {
                 Ok(some) => replies.extend(some),
                 // Two calls may wait for one another's lanes; each job by itself waits for one only. Definitions of an older program know no short_wait.
                 Err(error) if is_lock_failure(&error) || !error.is_connection_loss() => {
                     for id in some {
-                        connection.extend(Patience::Call);
-                        replies.push(self.one_on(db, &connection, *id, more).await?);
+                        replies.push(self.one(db, *id, more).await?);
                     }
                 }
                 Err(error) => return Err(error),
             }
         }
         Ok(replies)
+    }
+
+    /// One job by itself waits for its lane as long as a call may.
+    async fn one(&self, db: &Database, id: JobId, more: &[Param<'_>]) -> Result<T> {
+        by_turns(self.name, db.pools.call_timeout(), |turn| async move {
+            let connection = db.client(self.name).await?;
+            let sql = format!("{} {} FROM patience", patience(&format!("'{turn}'")), self.sql);
+            let row = connection
+                .query_one(&db.sql(&sql), &with((&id.0, Type::INT8), more), Effect::Repeatable)
+                .await?;
+            self.read(&row)
+        })
+        .await
     }
 
     async fn some_on(
@@ -77,11 +89,11 @@ impl<T> Control<T> {
     ) -> Result<Vec<T>> {
         let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
         // With locks of some lanes: who changes limits of keys waits for all of a queue's.
-        let sql =
-            "WITH patience AS MATERIALIZED (SELECT set_config('lock_timeout', {schema}.short_wait(), true)) "
-                .to_owned()
-                + &self.sql.replace("($1", "(u.id")
-                + " FROM patience CROSS JOIN unnest($1) WITH ORDINALITY AS u(id, n) ORDER BY u.n";
+        let sql = format!(
+            "{} {} FROM patience CROSS JOIN unnest($1) WITH ORDINALITY AS u(id, n) ORDER BY u.n",
+            patience("{schema}.short_wait()"),
+            self.sql.replace("($1", "(u.id")
+        );
         let rows = on.query(&db.sql(&sql), &with((&ids, Type::INT8_ARRAY), more), Effect::Repeatable).await?;
         rows.iter().map(|row| self.read(row)).collect()
     }
@@ -102,6 +114,11 @@ impl<T> Control<T> {
             on.query_one(&db.sql(self.sql), &with((&id.0, Type::INT8), more), Effect::Repeatable).await?;
         self.read(&row)
     }
+}
+
+/// What a statement begins with that waits no longer than that for a lock.
+fn patience(wait: &str) -> String {
+    format!("WITH patience AS MATERIALIZED (SELECT set_config('lock_timeout', {wait}, true))")
 }
 
 fn with<'a>(jobs: Param<'a>, more: &[Param<'a>]) -> Vec<Param<'a>> {

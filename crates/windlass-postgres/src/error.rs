@@ -1,6 +1,8 @@
 use crate::access::Access;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
 use tokio_postgres::error::SqlState;
-use windlass_core::{Error, ErrorKind};
+use windlass_core::{Error, ErrorKind, Result};
 
 /// Whether repeating a statement whose connection broke could do something twice.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -111,14 +113,53 @@ pub(crate) fn is_lock_failure(error: &Error) -> bool {
     code == Some(&SqlState::LOCK_NOT_AVAILABLE) || code == Some(&SqlState::T_R_DEADLOCK_DETECTED)
 }
 
+/// For how long (as `lock_timeout` has it) a call waits for what a transaction of somebody else has, at first and then in each turn. Claims hold lanes for milliseconds.
+const TURNS: [&str; 2] = ["200ms", "20ms"];
+/// The pauses between its turns.
+const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(500)];
+
+/// Runs a call that may have to wait for a transaction of somebody else, which may stay open: by turns, each told for how long it may wait, and without a connection in between. Else a few
+/// such calls have all connections, and stop every other call of the process.
+pub(crate) async fn by_turns<T, F: Future<Output = Result<T>>>(
+    what: &str,
+    patience: Duration,
+    run: impl Fn(&'static str) -> F,
+) -> Result<T> {
+    let began = Instant::now();
+    let ([mut turn, later], [mut pause, longest]) = (TURNS, PAUSES);
+    loop {
+        match run(turn).await {
+            Err(error) if !is_of_the_server(&error) => return Err(error),
+            Err(error) if began.elapsed() >= patience => {
+                let text = format!(
+                    "{what}: not done within {patience:?}, and nothing was: a transaction that is still open has its job, its queue or its key; commit it or roll it back \
+                     (pg_stat_activity and pg_prepared_xacts show them), or ask again"
+                );
+                return Err(Error::new(ErrorKind::Unavailable, text).with_source(error));
+            }
+            Err(_) => {}
+            done => return done,
+        }
+        sleep(pause).await;
+        (turn, pause) = (later, (pause * 2).min(longest));
+    }
+}
+
+/// Whether it is the server that ended a wait for a lock; functions of ours refuse with its code what is to be asked again later.
+fn is_of_the_server(error: &Error) -> bool {
+    let source = std::error::Error::source(error);
+    let db = source.and_then(|source| source.downcast_ref::<tokio_postgres::Error>()?.as_db_error());
+    is_lock_failure(error) && db.is_some_and(|db| db.routine() != Some("exec_stmt_raise"))
+}
+
 /// How often a migration or grant is tried that others are in the way of, before the last time.
 const TRIES_BESIDE_OTHERS: u32 = 5;
 
 /// Runs a migration or grant, from its beginning again where others were in its way.
-pub(crate) async fn beside_others<T, F: Future<Output = windlass_core::Result<T>>>(
+pub(crate) async fn beside_others<T, F: Future<Output = Result<T>>>(
     schema: &str,
     run: impl Fn() -> F,
-) -> windlass_core::Result<T> {
+) -> Result<T> {
     for _ in 0..TRIES_BESIDE_OTHERS {
         match run().await {
             Err(error) if is_in_the_way(schema, &error) => {}

@@ -194,7 +194,7 @@ impl<C: Single> UnderWay<C> {
                     let (call, reply) = (call, reply);
                     let _ = reply.send(call.alone(&db).await);
                 };
-                each.for_each_concurrent(db.pools.clients(), send).await;
+                each.for_each_concurrent(None, send).await; // who waits has no connection, see by_turns
             }
             Err(error) => {
                 for reply in replies {

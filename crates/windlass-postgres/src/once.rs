@@ -5,7 +5,7 @@ use crate::{
     batch::{Batch, By, COPY_FROM, queues_of},
     connection::commit,
     database::Database,
-    error::{Effect, store_error},
+    error::{Effect, by_turns, store_error},
     lane::{lanes_in, lanes_on},
     segment::segment,
 };
@@ -15,18 +15,38 @@ use windlass_core::{EnqueuedOnce, Error, ErrorKind, JobId, NewJob, Result};
 
 /// Stores checked jobs unless the key is known.
 pub(crate) async fn enqueue_once(db: &Database, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
+    by_turns("enqueue_once", db.pools.call_timeout(), |turn| once(db, key, jobs, turn)).await
+}
+
+async fn once(db: &Database, key: &str, jobs: &[NewJob], turn: &str) -> Result<EnqueuedOnce> {
     let mut connection = db.client_for("enqueue_once", jobs.len()).await?;
     let segment = segment(db, &connection).await?;
     let lanes = lanes_on(db, &connection, jobs).await?;
     let guard = connection.guard.clone();
     let watch = connection.watch_commit();
     let transaction = guard.run(Effect::Repeatable, pin!(connection.begin())).await?;
-    let stored = store_once(db, transaction.client(), key, jobs, segment, lanes);
+    let stored = waits_for(
+        turn,
+        transaction.client(),
+        store_once(db, transaction.client(), key, jobs, segment, lanes),
+    );
     let stored = guard.run(Effect::Repeatable, pin!(stored)).await?;
     // A repeated call commits as well: see hold_key in sql/functions/05_enqueue_key.sql.
     guard.run(Effect::Write, pin!(commit(transaction))).await?;
     watch.end()?;
     Ok(stored)
+}
+
+/// Does this in the transaction that is open on the client, with no wait for a lock that is longer. Both go out together.
+pub(crate) async fn waits_for<T>(
+    turn: &str,
+    client: &Client,
+    then: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let patience = format!("SET LOCAL lock_timeout = '{turn}'");
+    let (set, done) = tokio::join!(biased; client.batch_execute(&patience), then);
+    set.map_err(|cause| store_error(cause, Effect::Repeatable))?;
+    done
 }
 
 /// Within the transaction that is open on the client.

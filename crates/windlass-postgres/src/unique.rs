@@ -4,9 +4,10 @@ use crate::{
     batch::{Batch, By, COPY_FROM, queues_of},
     connection::commit,
     database::Database,
-    error::{Effect, store_error},
+    error::{Effect, by_turns, store_error},
     lane::{lanes_in, lanes_on},
     new_row::{attempts, due},
+    once::waits_for,
     query::{Param, Query},
     row::Json,
     schedule::schedule,
@@ -21,7 +22,8 @@ use windlass_core::{
     When,
 };
 
-const PUT: &str = "SELECT id, fate FROM {schema}.put_unique($1::text::uuid, $2, $3, $4, $5, $6, $7, $8, $9::json::text, $10, $11, $12, $13)";
+const PUT: &str =
+    "{schema}.put_unique($1::text::uuid, $2, $3, $4, $5, $6, $7, $8, $9::json::text, $10, $11, $12, $13)";
 const TAKE: &str = "SELECT ids, fates, taken_at, set_config('windlass.queues', CASE WHEN 0 = ANY (fates) THEN $6 ELSE '' END, true)
     FROM {schema}.take_unique($1::text[]::uuid[], $2, $3, $4, $5)";
 const REPLACE: &str =
@@ -36,19 +38,27 @@ const REPLACED: i16 = 4;
 
 /// Stores the checked jobs of a batch whose keys are free.
 pub(crate) async fn enqueue_unique(db: &Database, batch: &UniqueBatch) -> Result<Vec<EnqueuedUnique>> {
+    by_turns("enqueue_unique", db.pools.call_timeout(), |turn| unique(db, batch, turn)).await
+}
+
+async fn unique(db: &Database, batch: &UniqueBatch, turn: &str) -> Result<Vec<EnqueuedUnique>> {
     let mut connection = db.client_for("enqueue_unique", batch.jobs.len()).await?;
     let segment = segment(db, &connection).await?;
     let lanes = lanes_on(db, &connection, &batch.jobs).await?;
     let watch = connection.watch_commit();
     if let ([job], [Some(key)], Some([lane])) = (&*batch.jobs, &*batch.keys, lanes.as_deref()) {
-        let stored = put(db, &connection, job, *key, *lane).await;
+        let sql = format!(
+            "SELECT (p.put).id, (p.put).fate FROM (SELECT {PUT} AS put FROM (SELECT set_config('lock_timeout', '{turn}', true) OFFSET 0) AS patience OFFSET 0) AS p"
+        );
+        let stored = put_by(&db.sql(&sql), &connection, job, *key, *lane).await;
         let stored = stored.map_err(|error| named(error, batch))?;
         watch.end()?;
         return Ok(vec![stored]);
     }
     let guard = connection.guard.clone();
     let transaction = guard.run(Effect::Repeatable, pin!(connection.begin())).await?;
-    let stored = store_unique(db, transaction.client(), batch, segment, lanes);
+    let stored =
+        waits_for(turn, transaction.client(), store_unique(db, transaction.client(), batch, segment, lanes));
     let stored = guard.run(Effect::Repeatable, pin!(stored)).await?;
     guard.run(Effect::Write, pin!(commit(transaction))).await?;
     watch.end()?;
@@ -58,6 +68,16 @@ pub(crate) async fn enqueue_unique(db: &Database, batch: &UniqueBatch) -> Result
 /// One job, one round trip.
 pub(crate) async fn put(
     db: &Database,
+    on: &impl Query,
+    job: &NewJob,
+    key: UniqueKey,
+    lane: i32,
+) -> Result<EnqueuedUnique> {
+    put_by(&db.sql(&format!("SELECT id, fate FROM {PUT}")), on, job, key, lane).await
+}
+
+async fn put_by(
+    sql: &str,
     on: &impl Query,
     job: &NewJob,
     key: UniqueKey,
@@ -81,7 +101,7 @@ pub(crate) async fn put(
         (&at, Type::TIMESTAMPTZ),
         (&delay, Type::INT8),
     ];
-    let row = on.query_one(&db.sql(PUT), &params, Effect::Write).await?;
+    let row = on.query_one(sql, &params, Effect::Write).await?;
     Ok(reply(row.get(0), row.get(1)))
 }
 

@@ -1,8 +1,10 @@
 //! What somebody does in a transaction that stays open (or is prepared, and forgotten) costs the jobs that it touches, and no worker, no rescue and no housekeeping.
 
 use crate::{cluster::Fixture, session::Session};
+use std::{sync::Arc, time::Duration};
 use tokio_postgres::Client;
-use windlass_conformance::steps::LEASE;
+use windlass_conformance::steps::{LEASE, eventually, job, jobs};
+use windlass_core::{CancelReply, ErrorKind, JobStore, OnConflict, Unique};
 
 /// A session whose calls fail where they wait for somebody's lock. As long as that takes on a machine that is busy: whoever waits, waits for ever.
 async fn impatient(fixture: Fixture) -> Session {
@@ -229,4 +231,59 @@ async fn a_request_of_a_lane_that_somebody_has_hides_none_of_another() {
     editor.batch_execute("COMMIT").await.unwrap();
     assert_eq!(s.value::<i64>(&news).await, 0);
     assert_eq!(s.value::<String>(states).await, "available cancelled cancelled");
+}
+
+/// Each of them waited on a connection of its own: a few callers of one key had all that the process may have, and what had nothing to do with it stood still.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_a_transaction_leaves_others_their_connections() {
+    let mut fixture = Fixture::fresh().await;
+    fixture.options.pool_size = 1;
+    let store = Arc::new(fixture.store().await);
+    let touched = store.enqueue(&jobs(2)).await.unwrap();
+    let unique = || job().with_unique(Unique::by_key("u"));
+    let replacing =
+        || job().with_unique(Unique::by_key("u").on_conflict(OnConflict::Replace { max_wait: None }));
+    let locker = fixture.sql().await;
+    let took = format!(
+        "SET windlass.wakeup = off; BEGIN; SELECT windlass.enqueue_once('once', 'noop', queue => 'q'); SELECT windlass.cancel({});
+         SELECT windlass.enqueue_unique('noop', '{{}}', queue => 'q', unique_key => 'u'); PREPARE TRANSACTION '{}'",
+        touched[0].0, fixture.name
+    );
+    locker.batch_execute(&fixture.text(&took)).await.unwrap();
+    let calls = tokio::spawn({
+        let (store, touched) = (Arc::clone(&store), touched.clone());
+        async move {
+            let one = [job()];
+            let both = [job(), unique()];
+            let (kept, replaced) = ([unique()], [replacing()]);
+            tokio::join!(
+                store.enqueue_once("once", &one),
+                store.enqueue_unique(&kept),
+                store.enqueue_unique(&replaced),
+                store.enqueue_unique(&both),
+                store.cancel(&touched[1..]),
+                store.cancel(&touched),
+            )
+        }
+    });
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let look = || async { (locker.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) > 0).then_some(()) };
+    eventually("one of them waits", look).await;
+    let free = store.enqueue(&[job().with_queue("other")]).await;
+    free.expect("a job of another queue has nothing to do with it");
+    // And who has waited for long enough is told why.
+    let mut impatient = fixture.options.clone();
+    impatient.call_timeout = Duration::from_secs(3);
+    let impatient = windlass_postgres::PostgresStore::connect(&fixture.url, impatient).await.unwrap();
+    let refused = impatient.cancel(&touched[..1]).await.expect_err("it is locked");
+    assert_eq!(refused.kind(), ErrorKind::Unavailable, "{refused}");
+    assert!(refused.to_string().contains("pg_prepared_xacts"), "{refused}");
+    locker.batch_execute(&format!("COMMIT PREPARED '{}'", fixture.name)).await.unwrap();
+    let (once, kept, replaced, both, one, two) = calls.await.unwrap();
+    assert!(once.unwrap().repeated);
+    for stored in [kept, replaced, both] {
+        assert!(stored.unwrap().last().unwrap().conflict.is_some());
+    }
+    assert!(matches!(one.unwrap()[..], [CancelReply::Cancelled | CancelReply::Finished]));
+    assert_eq!(two.unwrap()[0], CancelReply::Finished);
 }
