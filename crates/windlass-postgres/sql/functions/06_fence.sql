@@ -27,6 +27,7 @@ CREATE OR REPLACE FUNCTION {schema}.read_committed(p_what text)
 AS $$
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE '% needs READ COMMITTED, got %', p_what, current_setting('transaction_isolation') USING ERRCODE = 'WL006';
+        RAISE '% needs READ COMMITTED, got %; say BEGIN ISOLATION LEVEL READ COMMITTED, or change default_transaction_isolation', p_what,
+            current_setting('transaction_isolation') USING ERRCODE = 'WL006';
     END IF;
 END $$;
