@@ -112,10 +112,8 @@ impl Claimer {
             return None;
         }
         match core.register().await {
-            Ok(epoch) => {
-                self.outage.over();
-                Some(epoch)
-            }
+            // Only a claim ends the outage: where each one fails, each is followed by a registration.
+            Ok(epoch) => Some(epoch),
             Err(error) => {
                 self.pause_after(&error).await;
                 None

@@ -66,3 +66,24 @@ async fn claiming_stops_when_too_many_results_wait_and_goes_on_afterwards() {
     }
     engine.shutdown().await;
 }
+
+/// As where a file is damaged in a place that claims read. Each may have happened, so that the worker registers anew.
+#[tokio::test(start_paused = true)]
+async fn claims_that_fail_time_and_again_are_made_less_often() {
+    let store = FakeStore::new();
+    store.add("q", "job", 1);
+    store.plan(|call| match call {
+        Call::Claim => Fault::Fail(ErrorKind::Internal),
+        _ => Fault::None,
+    });
+    let handlers = Arc::new(Handlers::default().on("job", |_| async {}));
+    let engine = WorkerEngine::start(store.shared(), config(10), handlers).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let registered = store.model().registered.len();
+    assert!((60..600).contains(&registered), "registered {registered} times in ten minutes");
+    store.come_back();
+    while !store.model().all_completed() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    engine.shutdown().await;
+}
