@@ -1,6 +1,9 @@
 //! What requests say, read strictly: unknown fields, wrong types and other media are refused.
 
-use crate::problem::{Problem, pointer_token};
+use crate::{
+    objects::Objects,
+    problem::{Problem, pointer_token},
+};
 use axum::{
     extract::{FromRequest, FromRequestParts, Path, Request},
     http::{StatusCode, header, request::Parts},
@@ -78,14 +81,14 @@ impl Body {
 
 /// Reads the object that is JSON, and at this place of the body.
 pub(crate) fn read_object<'a, T: Deserialize<'a>>(json: &'a [u8], at: &str) -> Result<T, Problem> {
-    // Serde takes an array for an object of which it has the values in order.
     if json.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         serde_json::from_slice::<IgnoredAny>(json).map_err(|error| malformed(&error))?;
         let what = "must be a JSON object".to_owned();
         return Err(Problem::invalid(format!("{} {what}", place(at))).at(at.to_owned(), what));
     }
     let mut reader = serde_json::Deserializer::from_slice(json);
-    let read = serde_path_to_error::deserialize(&mut reader).map_err(|error| refused(&error, at, json))?;
+    let read =
+        serde_path_to_error::deserialize(Objects(&mut reader)).map_err(|error| refused(&error, at, json))?;
     reader.end().map_err(|error| malformed(&error))?;
     Ok(read)
 }

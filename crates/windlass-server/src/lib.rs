@@ -28,6 +28,7 @@ mod gate;
 mod kept;
 mod live;
 mod metrics;
+mod objects;
 mod openapi;
 mod overview;
 mod passed_over;

@@ -12,7 +12,7 @@ async fn bodies_are_read_strictly() {
         ("/jobs", "", 400, "malformed", None),
         ("/jobs", "{\"jobs\":[]} x", 400, "malformed", None),
         ("/jobs", "\u{fffd}", 400, "malformed", None),
-        ("/jobs", &deep, 422, "invalid_option", Some("/jobs/0/0")),
+        ("/jobs", &deep, 422, "invalid_option", Some("/jobs/0")),
         ("/jobs", &huge, 413, "too_large", None),
         ("/jobs", "{}", 422, "invalid_option", Some("")),
         ("/jobs", "{\"jobs\":[]}", 422, "invalid_option", None),
@@ -105,6 +105,35 @@ async fn every_body_refuses_unknown_fields_and_wrong_types() {
         let answer = answer.refused(415, "unsupported_media_type");
         assert!(answer.text.contains("without that"), "{}: {}", route.name, answer.text);
     }
+}
+
+/// Of an object's values in the order of its fields nobody can say what they were meant for.
+#[tokio::test]
+async fn an_array_is_no_object_wherever_it_stands() {
+    let site = Site::in_memory();
+    site.enqueue("a", json!({})).await;
+    let job: Value = serde_json::from_str(&format!(
+        r#"["a", [], "mail", 0, 3{}, [], null, false, null, false{}]"#,
+        ", null".repeat(8),
+        ", null".repeat(6)
+    ))
+    .unwrap();
+    let filter = json!(["available", "none", null, null, null, null]);
+    for (method, path, body, pointer) in [
+        ("POST", "/jobs", json!({"jobs": [{"kind": "a"}, job]}), "/jobs/1"),
+        ("POST", "/bulk", json!({"action": "cancel", "filter": filter}), "/filter"),
+        ("PUT", "/queues/mail/limits", json!({"rate": [9, 60_000, 2]}), "/rate"),
+        ("PUT", "/queues/mail/key-limits", json!({"rate": [9, 60_000, null]}), "/rate"),
+        ("PUT", "/settings", json!({"retention": [5, 0]}), "/retention"),
+        ("PUT", "/retention", json!({"items": [["mail", "cancelled", 5, null]]}), "/items/0"),
+    ] {
+        let answer = site.ask(Role::Admin, method, path, body).await.refused(422, "invalid_option");
+        assert_eq!(answer.body["errors"][0]["pointer"], pointer, "{}", answer.text);
+        assert!(answer.text.contains("expected an object"), "{}", answer.text);
+    }
+    // Args, meta and lists are what they are.
+    let jobs = json!({"jobs": [{"kind": "b", "args": [1, [2]], "meta": {"a": [{"b": []}]}, "tags": ["x"], "unique_fields": null}]});
+    site.ask(Role::Admin, "POST", "/jobs", jobs).await.is(201);
 }
 
 #[tokio::test]
