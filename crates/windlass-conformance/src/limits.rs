@@ -82,6 +82,9 @@ pub async fn who_waits_claims_nothing(fixture: &dyn Fixture) {
     let share = ask(&store, stranger.id, 0, 1, 0).await;
     assert_eq!((share.slots, share.starts), (None, Some(0)));
     assert_eq!(ids(&claim(&store, stranger.id, &[QUEUE]).await.claims).len(), 3);
+    ask(&store, stranger.id, 3, 0, 0).await;
+    enqueue_jobs(&store, 1).await;
+    assert_eq!(claim(&store, stranger.id, &[QUEUE]).await.limited, [QUEUE.into()], "given back");
 }
 
 /// A paused queue gives nothing, limited or not, and says nothing of limits.

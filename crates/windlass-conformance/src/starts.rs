@@ -119,6 +119,11 @@ pub async fn rates_change(fixture: &dyn Fixture) {
     assert_eq!(starts(&store, worker.id, 1).await.0, 0);
     limit(&store, per(8, LATER)).await;
     assert_eq!(starts(&store, worker.id, 9).await.0, 2);
+    // Where it had none meanwhile nothing was counted.
+    limit(&store, at_once(5)).await;
+    assert_eq!(ask(&store, worker.id, 0, 1, 9).await.starts, None);
+    limit(&store, at_once(5).with_rate(RateLimit::new(8, LATER))).await;
+    assert_eq!(starts(&store, worker.id, 8).await, (8, None));
 }
 
 /// Slots and starts limit each by itself.
