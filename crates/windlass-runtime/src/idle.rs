@@ -17,9 +17,6 @@ const LONGEST_UNARMED: Duration = Duration::from_millis(250);
 /// The pauses after a claim that found other workers claiming from the same lanes: about as long as a claim takes.
 const FIRST_YIELD: Duration = Duration::from_millis(1);
 const LONGEST_YIELD: Duration = Duration::from_millis(5);
-/// After so many of those in a row somebody has the lanes for long, as who cancels a job there in a transaction that stays open: then the worker waits as for new jobs, so long at most.
-const MOST_YIELDS: u32 = 64;
-const LONGEST_BLOCKED: Duration = Duration::from_millis(250);
 
 /// The pause between claims while no hint is left to ask for.
 const POLL_WITHOUT_HINTS: Duration = Duration::from_millis(4);
@@ -42,8 +39,6 @@ pub(crate) struct Idle {
     wait: Backoff,
     unarmed: Backoff,
     yielding: Backoff,
-    /// How often in a row.
-    yields: u32,
 }
 
 impl Idle {
@@ -58,7 +53,6 @@ impl Idle {
             wait: Backoff::new(FIRST_WAIT, poll_interval, random),
             unarmed: Backoff::new(FIRST_UNARMED, LONGEST_UNARMED, random),
             yielding: Backoff::new(FIRST_YIELD, LONGEST_YIELD, random),
-            yields: 0,
         }
     }
 
@@ -74,17 +68,11 @@ impl Idle {
         self.wait.reset();
         self.unarmed.reset();
         self.yielding.reset();
-        self.yields = 0;
     }
 
     /// Pauses so that other workers can claim, or returns when `interrupted`. The worker does not count as idle:
     /// there is work.
     pub(crate) async fn yield_to_others(&mut self, interrupted: impl Future<Output = ()>) {
-        if self.yields == MOST_YIELDS {
-            let _ = tokio::time::timeout(LONGEST_BLOCKED, self.pass(false, interrupted)).await;
-            return;
-        }
-        self.yields += 1;
         let pause = self.yielding.step();
         tokio::select! {
             biased;
@@ -107,11 +95,6 @@ impl Idle {
     /// Passes the time until the next claim, or until `interrupted`. `busy`: claims would follow
     /// one another for a few jobs each.
     pub(crate) async fn pause(&mut self, busy: bool, interrupted: impl Future<Output = ()>) {
-        self.yields = 0;
-        self.pass(busy, interrupted).await;
-    }
-
-    async fn pass(&mut self, busy: bool, interrupted: impl Future<Output = ()>) {
         let step = async {
             self.false_hints += u32::from(std::mem::take(&mut self.hinted));
             if self.false_hints > MOST_FALSE_HINTS {
@@ -155,39 +138,6 @@ mod tests {
         },
     };
     use tokio::time::Instant;
-
-    /// Nothing is enqueued.
-    struct Silence;
-
-    #[async_trait]
-    impl Wakeup for Silence {
-        async fn arm(&mut self) {}
-
-        async fn wait(&mut self, timeout: Duration) -> Wake {
-            tokio::time::sleep(timeout).await;
-            Wake::Timeout
-        }
-
-        fn disarm(&mut self) {}
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn who_finds_its_lanes_taken_for_long_looks_a_few_times_a_second() {
-        let mut idle = Idle::new(Box::new(Silence), Duration::from_secs(30), || 0.5);
-        for _ in 0..2 {
-            let mut looks = 0;
-            let began = Instant::now();
-            while began.elapsed() < Duration::from_secs(60) {
-                idle.yield_to_others(pending()).await;
-                looks += 1;
-            }
-            assert!((240..340).contains(&looks), "{looks}");
-            idle.reset(false); // jobs came: at first others have only just claimed
-            let began = Instant::now();
-            idle.yield_to_others(pending()).await;
-            assert!(began.elapsed() <= LONGEST_YIELD);
-        }
-    }
 
     /// Jobs come every millisecond: a hint follows each arming at once.
     struct Flood {
