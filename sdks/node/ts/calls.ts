@@ -1,4 +1,8 @@
+import * as timers from 'node:timers'
 import type { NativeClient } from './native.js'
+
+/** Those of Node, also where a test replaces them by a clock of its own: a timer that is begun by one and ended by the other would go on. */
+const { clearInterval, setInterval } = timers
 
 interface Pending { resolve: (text: string) => void, reject: (error: Error) => void }
 
