@@ -106,19 +106,11 @@ pub(crate) fn deregister(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<bool> {
     if !tx.is_live(worker)? {
         return Ok(false);
     }
-    let back = |_: &OpenJob| HandBack::Available { crashes: 0 };
-    let mut most = JOBS_AT_ONCE;
-    for mut lease in Lease::open_of(tx, worker)? {
-        let open = lease.open;
-        lease.hand_back(tx, EventType::Returned, most, back)?;
-        most = most.saturating_sub(usize::try_from(open - lease.open).unwrap_or(usize::MAX));
-        if most == 0 {
-            return Ok(true);
-        }
+    let more = take_some(tx, worker, EventType::Returned, |_| HandBack::Available { crashes: 0 })?.more;
+    if !more {
+        end(tx, worker)?;
     }
-    end(tx, worker)?;
-    cancel_request::forget(tx, worker)?;
-    Ok(false)
+    Ok(more)
 }
 
 fn end(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<()> {
@@ -159,20 +151,41 @@ fn take_back(
     report: &mut RescueReport,
 ) -> Outcome<bool> {
     let max_crashes = settings::read(tx.conn)?.max_crashes;
-    let mut most = JOBS_AT_ONCE;
+    let taken = take_some(tx, worker, EventType::Rescued, |job| after_crash(job, suspect, max_crashes))?;
+    report.rescued += taken.back;
+    report.discarded += taken.dead;
+    Ok(taken.more)
+}
+
+/// How many jobs one transaction took from a worker, and whether it has more.
+#[derive(Default)]
+struct Taken {
+    back: u64,
+    dead: u64,
+    more: bool,
+}
+
+/// Takes jobs from a worker; with the last of them, what was asked of it is forgotten.
+fn take_some(
+    tx: &mut Tx<'_>,
+    worker: WorkerId,
+    told: EventType,
+    decide: impl Fn(&OpenJob) -> HandBack,
+) -> Outcome<Taken> {
+    let (mut taken, mut most) = (Taken::default(), JOBS_AT_ONCE);
     for mut lease in Lease::open_of(tx, worker)? {
         let open = lease.open;
-        let (back, dead) =
-            lease.hand_back(tx, EventType::Rescued, most, |job| after_crash(job, suspect, max_crashes))?;
-        report.rescued += back;
-        report.discarded += dead;
+        let (back, dead) = lease.hand_back(tx, told, most, &decide)?;
+        taken.back += back;
+        taken.dead += dead;
         if lease.open > 0 {
-            return Ok(lease.open < open || most < JOBS_AT_ONCE);
+            taken.more = lease.open < open || most < JOBS_AT_ONCE;
+            return Ok(taken);
         }
         most = most.saturating_sub(usize::try_from(open).unwrap_or(usize::MAX));
     }
     cancel_request::forget(tx, worker)?;
-    Ok(false)
+    Ok(taken)
 }
 
 /// Adds up the transactions of one call.
