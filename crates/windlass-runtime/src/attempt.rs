@@ -70,7 +70,7 @@ impl Attempt {
     }
 }
 
-/// Polls the handler. Only one that waits pays for listening to its eviction, its cancellation and its time limit.
+/// Polls a handler that waits, and listens to its eviction, its cancellation and its time limit.
 pub(crate) async fn drive(
     core: &Core,
     scope: &ClaimScope,
@@ -78,21 +78,16 @@ pub(crate) async fn drive(
     future: &mut HandlerFuture,
     limit: &mut Option<Box<TimeLimit>>,
 ) -> Ended {
-    let mut evicted = pin!(None);
-    let mut cancellation = None;
+    let mut evicted = pin!(scope.epoch.evicted().cancelled());
+    let mut cancellation = Cancellation::new(scope.switch(id), core.config.timeout_grace);
     poll_fn(|cx| {
         if let Poll::Ready(ended) = poll(future, cx) {
             return Poll::Ready(ended);
         }
-        if cancellation.is_none() {
-            evicted.set(Some(scope.epoch.evicted().cancelled()));
-            cancellation = Some(Cancellation::new(scope.switch(id), core.config.timeout_grace));
-        }
-        if let Some(Poll::Ready(())) = evicted.as_mut().as_pin_mut().map(|evicted| evicted.poll(cx)) {
+        if evicted.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Ended::NotRun);
         }
-        let over = cancellation.as_mut().map_or(Poll::Pending, |cancellation| cancellation.poll(cx));
-        let over = match (over, limit.as_mut()) {
+        let over = match (cancellation.poll(cx), limit.as_mut()) {
             (Poll::Pending, Some(limit)) => limit.poll(cx),
             (over, _) => over,
         };

@@ -9,7 +9,6 @@ use crate::{
     disposition::Settlement,
     ending::Ending,
     epoch::ClaimScope,
-    expiry::{Expiry, instead_of_start},
     last_handler::{Found, LastHandler},
     outbox::{LAST_WORDS_WAIT, told},
     popped::{Gathered, Popped},
@@ -42,9 +41,7 @@ pub(crate) async fn run_batch(
     for Gathered { scope, popped: Popped { slot, index, job } } in batch {
         let settlement = Settlement::WithClaim;
         let mut done = Done { slot, index, position: job.position, settlement, waited: false };
-        match instead_of_start(scope.is_cancel_asked(job.id), Expiry::of(&job).as_ref(), |left| {
-            scope.is_over(left)
-        }) {
+        match scope.instead_of_start(&job) {
             Some(instead) => {
                 done.settlement = Settlement::by_itself(instead);
                 over.push(done);

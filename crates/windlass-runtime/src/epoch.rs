@@ -1,4 +1,5 @@
 use crate::{
+    expiry::{Expiry, instead_of_start},
     job_reporter::JobReporter,
     job_switch::JobSwitch,
     meter::{Begun, waited},
@@ -18,7 +19,7 @@ use std::{
 };
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
-use windlass_core::{ClaimRef, ClaimedJob, JobId, WorkerId};
+use windlass_core::{ClaimRef, ClaimedJob, Disposition, JobId, WorkerId};
 
 /// Of a claim about so many jobs are measured, evenly spread: a look at the clock costs as much as a tenth of a job that does nothing.
 const MEASURED: usize = 32;
@@ -291,6 +292,11 @@ impl ClaimScope {
     /// Whether so much time is over since the claim was asked for.
     pub(crate) fn is_over(&self, time: Duration) -> bool {
         self.asked_at.elapsed() >= time
+    }
+
+    /// What becomes of a job of the claim that is not to be started any more.
+    pub(crate) fn instead_of_start(&self, job: &ClaimedJob) -> Option<Disposition> {
+        instead_of_start(self.is_cancel_asked(job.id), Expiry::of(job).as_ref(), |left| self.is_over(left))
     }
 
     /// What tells the handler of this job alone to stop.

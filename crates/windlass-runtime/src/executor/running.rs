@@ -8,7 +8,7 @@ use crate::{
     disposition::Settlement,
     ending::Ending,
     epoch::ClaimScope,
-    expiry::{Expiry, instead_of_start},
+    expiry::Expiry,
     last_handler::Found,
     meter,
     outbox::{LAST_WORDS_WAIT, told},
@@ -59,9 +59,7 @@ pub(super) fn begin(
     let (id, position, settlement) = (job.id, job.position, Settlement::WithClaim);
     let done = Done { slot, index, position, settlement, waited: false };
     let over = |settlement| Begun::Over(Done { settlement, ..done });
-    let instead =
-        instead_of_start(scope.is_cancel_asked(id), Expiry::of(&job).as_ref(), |left| scope.is_over(left));
-    if let Some(instead) = instead {
+    if let Some(instead) = scope.instead_of_start(&job) {
         return over(Settlement::by_itself(instead));
     }
     let found = match found {
