@@ -1,7 +1,8 @@
 use crate::{
     database::Database,
-    error::{Effect, by_turns, is_lock_failure},
+    error::{Effect, is_lock_failure},
     query::{Param, Query},
+    turns::by_turns,
 };
 use tokio_postgres::{Row, types::Type};
 use windlass_core::{CancelReply, Error, ErrorKind, JobId, Result, RetryReply};

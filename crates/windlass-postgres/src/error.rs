@@ -1,6 +1,4 @@
 use crate::access::Access;
-use std::time::Duration;
-use tokio::time::{Instant, sleep};
 use tokio_postgres::error::SqlState;
 use windlass_core::{Error, ErrorKind, Result};
 
@@ -106,50 +104,15 @@ fn is_transient(code: &str) -> bool {
     .any(|state| state.code() == code)
 }
 
+/// What the driver said, where an error is of the server or of the way to it.
+pub(crate) fn of_driver(error: &Error) -> Option<&tokio_postgres::Error> {
+    std::error::Error::source(error)?.downcast_ref()
+}
+
 /// Whether the statement was refused because of somebody else's lock. The connection is well.
 pub(crate) fn is_lock_failure(error: &Error) -> bool {
-    let source = std::error::Error::source(error);
-    let code = source.and_then(|source| source.downcast_ref::<tokio_postgres::Error>()?.code());
+    let code = of_driver(error).and_then(tokio_postgres::Error::code);
     code == Some(&SqlState::LOCK_NOT_AVAILABLE) || code == Some(&SqlState::T_R_DEADLOCK_DETECTED)
-}
-
-/// For how long (as `lock_timeout` has it) a call waits for what a transaction of somebody else has, at first and then in each turn. Claims hold lanes for milliseconds.
-const TURNS: [&str; 2] = ["200ms", "20ms"];
-/// The pauses between its turns.
-const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(500)];
-
-/// Runs a call that may have to wait for a transaction of somebody else, which may stay open: by turns, each told for how long it may wait, and without a connection in between. Else a few
-/// such calls have all connections, and stop every other call of the process.
-pub(crate) async fn by_turns<T, F: Future<Output = Result<T>>>(
-    what: &str,
-    patience: Duration,
-    run: impl Fn(&'static str) -> F,
-) -> Result<T> {
-    let began = Instant::now();
-    let ([mut turn, later], [mut pause, longest]) = (TURNS, PAUSES);
-    loop {
-        match run(turn).await {
-            Err(error) if !is_of_the_server(&error) => return Err(error),
-            Err(error) if began.elapsed() >= patience => {
-                let text = format!(
-                    "{what}: not done within {patience:?}, and nothing was: a transaction that is still open has its job, its queue or its key; commit it or roll it back \
-                     (pg_stat_activity and pg_prepared_xacts show them), or ask again"
-                );
-                return Err(Error::new(ErrorKind::Unavailable, text).with_source(error));
-            }
-            Err(_) => {}
-            done => return done,
-        }
-        sleep(pause).await;
-        (turn, pause) = (later, (pause * 2).min(longest));
-    }
-}
-
-/// Whether it is the server that ended a wait for a lock; functions of ours refuse with its code what is to be asked again later.
-fn is_of_the_server(error: &Error) -> bool {
-    let source = std::error::Error::source(error);
-    let db = source.and_then(|source| source.downcast_ref::<tokio_postgres::Error>()?.as_db_error());
-    is_lock_failure(error) && db.is_some_and(|db| db.routine() != Some("exec_stmt_raise"))
 }
 
 /// How often a migration or grant is tried that others are in the way of, before the last time.
@@ -172,10 +135,8 @@ pub(crate) async fn beside_others<T, F: Future<Output = Result<T>>>(
 /// Whether a migration or grant is to be tried again. A step on tables may meet a transaction that has one and comes to another, and a grant one that
 /// grants on the same function: PostgreSQL may end ours rather than that.
 fn is_in_the_way(schema: &str, error: &Error) -> bool {
-    let source =
-        std::error::Error::source(error).and_then(|source| source.downcast_ref::<tokio_postgres::Error>());
     // Of the second who changes a definition, or rights to it: "tuple concurrently updated", in the server's language.
-    let is_second = source
+    let is_second = of_driver(error)
         .and_then(tokio_postgres::Error::as_db_error)
         .is_some_and(|db| db.routine() == Some("simple_heap_update"));
     let it_is = is_second || is_lock_failure(error);

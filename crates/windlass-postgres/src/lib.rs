@@ -81,6 +81,7 @@ mod texts;
 mod timings;
 mod tls;
 mod transaction;
+mod turns;
 mod unique;
 mod unique_single;
 mod unique_terms;

@@ -5,9 +5,10 @@ use crate::{
     batch::{Batch, By, COPY_FROM, queues_of},
     connection::commit,
     database::Database,
-    error::{Effect, by_turns, store_error},
+    error::{Effect, store_error},
     lane::{lanes_in, lanes_on},
     segment::segment,
+    turns::{by_turns, waits_for},
 };
 use std::pin::pin;
 use tokio_postgres::{Client, types::Type};
@@ -35,18 +36,6 @@ async fn once(db: &Database, key: &str, jobs: &[NewJob], turn: &str) -> Result<E
     guard.run(Effect::Write, pin!(commit(transaction))).await?;
     watch.end()?;
     Ok(stored)
-}
-
-/// Does this in the transaction that is open on the client, with no wait for a lock that is longer. Both go out together.
-pub(crate) async fn waits_for<T>(
-    turn: &str,
-    client: &Client,
-    then: impl Future<Output = Result<T>>,
-) -> Result<T> {
-    let patience = format!("SET LOCAL lock_timeout = '{turn}'");
-    let (set, done) = tokio::join!(biased; client.batch_execute(&patience), then);
-    set.map_err(|cause| store_error(cause, Effect::Repeatable))?;
-    done
 }
 
 /// Within the transaction that is open on the client.

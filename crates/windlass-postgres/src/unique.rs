@@ -4,14 +4,14 @@ use crate::{
     batch::{Batch, By, COPY_FROM, queues_of},
     connection::commit,
     database::Database,
-    error::{Effect, by_turns, store_error},
+    error::{Effect, of_driver, store_error},
     lane::{lanes_in, lanes_on},
     new_row::{attempts, due},
-    once::waits_for,
     query::{Param, Query},
     row::Json,
     schedule::schedule,
     segment::segment,
+    turns::{by_turns, waits_for},
     unique_terms::Terms,
 };
 use jiff::Timestamp;
@@ -220,9 +220,7 @@ fn named(error: Error, batch: &UniqueBatch) -> Error {
     if error.kind() != ErrorKind::UniqueConflict {
         return error;
     }
-    let source = std::error::Error::source(&error);
-    let cause = source.and_then(|source| source.downcast_ref::<tokio_postgres::Error>());
-    let detail = cause.and_then(|cause| cause.as_db_error()).and_then(|db| db.detail());
+    let detail = of_driver(&error).and_then(|cause| cause.as_db_error()).and_then(|db| db.detail());
     let numbers = detail.and_then(|detail| detail.split_once(' '));
     match numbers.map(|(place, holder)| (place.parse(), holder.parse())) {
         Some((Ok(place), Ok(holder))) => batch.conflict(place, JobId(holder)),
