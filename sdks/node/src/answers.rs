@@ -1,4 +1,4 @@
-use crate::promise::{failure, told};
+use crate::promise::{panicked, told};
 use napi::{
     Result, Status,
     bindgen_prelude::{Function, Int32Array},
@@ -6,7 +6,6 @@ use napi::{
 };
 use napi_derive::napi;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use windlass::ErrorKind;
 use windlass_bridge::Failure;
 
 /// Does not keep the process alive: who waits for an answer does that.
@@ -87,7 +86,7 @@ impl Unanswered {
 impl Drop for Unanswered {
     fn drop(&mut self) {
         if !self.given {
-            self.answers.give((self.number, Err(failure(ErrorKind::Internal, "the call panicked"))));
+            self.answers.give((self.number, Err(panicked())));
         }
     }
 }

@@ -37,7 +37,7 @@ impl<T: ToNapiValue + 'static> Unsettled<T> {
 impl<T: ToNapiValue + 'static> Drop for Unsettled<T> {
     fn drop(&mut self) {
         if let Some(deferred) = self.take() {
-            deferred.reject(error(&failure(ErrorKind::Internal, "the call panicked")));
+            deferred.reject(error(&panicked()));
         }
     }
 }
@@ -70,6 +70,11 @@ pub(crate) fn on_a_thread<T: ToNapiValue + Send + 'static>(
 
 pub(crate) fn failure(kind: ErrorKind, message: impl Into<String>) -> Failure {
     windlass::Error::new(kind, message).into()
+}
+
+/// Of a call that is gone without an answer.
+pub(crate) fn panicked() -> Failure {
+    failure(ErrorKind::Internal, "the call panicked")
 }
 
 /// An error whose message is JSON, of which ts/errors.ts makes one of its classes.

@@ -213,8 +213,7 @@ test('a panic is an error, and the process lives', async t => {
     try { direct(() => panicForTest()) } catch (error) { console.log(error.name, error.code, error.message) }
     await answer(() => panicLaterForTest()).catch(error => console.log(error.code, error.message))
     const { Calls } = await import(${JSON.stringify(new URL('../../dist/calls.js', import.meta.url).href)})
-    const calls = new Calls()
-    calls.of(await answer(() => addon().open(process.env.URL, undefined, false, calls.bell)))
+    const calls = await Calls.open(bell => answer(() => addon().open(process.env.URL, undefined, false, bell)))
     await answer(() => calls.call('panic_for_test', '{}')).catch(error => console.log(error.code, error.message))
     await windlass.migrate(); console.log('lives', await windlass.enqueue(any, 1))`)
   const { code, out } = await child.end()

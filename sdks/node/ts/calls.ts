@@ -1,31 +1,32 @@
-import * as timers from 'node:timers'
 import type { NativeClient } from './native.js'
 
-/** Those of Node, also where a test replaces them by a clock of its own: a timer that is begun by one and ended by the other would go on. */
-const { clearInterval, setInterval } = timers
+/** Those of Node, also where a test puts timers of its own in their place later: one that is begun by these and ended by those would go on. */
+const { clearInterval, setInterval } = globalThis
 
 interface Pending { resolve: (text: string) => void, reject: (error: Error) => void }
 
 /** The calls of one native client: promises that are settled together, as their answers come. */
 export class Calls {
+  readonly native: NativeClient
   readonly #pending = new Map<number, Pending>()
-  #native: NativeClient | undefined
   #last = 0
   #alive: NodeJS.Timeout | undefined
 
-  /** Rings when there are answers. The native part keeps it, and it must not keep the client. */
-  readonly bell: () => void
+  private constructor (native: NativeClient) { this.native = native }
 
-  constructor () {
-    const calls = new WeakRef(this)
-    this.bell = () => {
-      const left = calls.deref()
+  /** Opens a client with a bell that rings when there are answers. The native part keeps the bell, which must not keep the client. */
+  static async open (open: (bell: () => void) => Promise<NativeClient>): Promise<Calls> {
+    let calls: WeakRef<Calls> | undefined
+    const opened = new Calls(await open(() => {
+      const left = calls?.deref()
       if (left) left.#fetch()
-    }
+    }))
+    calls = new WeakRef(opened)
+    return opened
   }
 
   #fetch (): void {
-    const answered = this.#native?.answers()
+    const answered = this.native.answers()
     if (!answered) return
     for (const [nth, number] of answered.numbers.entries()) {
       const text = answered.texts[nth]!
@@ -36,14 +37,6 @@ export class Calls {
     }
     if (this.#pending.size === 0) clearInterval(this.#alive)
   }
-
-  /** The client whose calls these are: opened with the bell. */
-  of (native: NativeClient): this {
-    this.#native = native
-    return this
-  }
-
-  get native (): NativeClient { return this.#native! }
 
   /** For a call that may be ended. */
   number (): number { return this.#last = this.#last % (2 ** 31 - 1) + 1 }

@@ -45,15 +45,10 @@ export class Connection {
   /** The native client; asked again after a failure, it tries again. */
   client (): Promise<Calls> {
     if (this.#closed) return Promise.reject(new InvalidOption('invalid_option', 'this Windlass is closed: make another one'))
-    return this.#client ??= this.#open().catch(error => {
+    return this.#client ??= Calls.open(bell => answer(() => addon().open(this.#url, this.#keys, this.isTest, bell))).catch(error => {
       this.#client = undefined
       throw error
     })
-  }
-
-  async #open (): Promise<Calls> {
-    const calls = new Calls()
-    return calls.of(await answer(() => addon().open(this.#url, this.#keys, this.isTest, calls.bell)))
   }
 
   /** Does one operation of the core: JSON text in, JSON text out. A signal ends it. */
