@@ -4,9 +4,8 @@ use crate::{
     batch::{Batch, By, COPY_FROM, queues_of},
     database::Database,
     error::{Effect, store_error},
-    new_row::{attempts, is_plain},
     query::Param,
-    row::Json,
+    statement::Together,
 };
 use tokio_postgres::{Client, types::Type};
 use windlass_core::{JobId, Result};
@@ -15,8 +14,8 @@ use windlass_core::{JobId, Result};
 pub(crate) async fn append(db: &Database, client: &Client, batch: &Batch<'_>) -> Result<Vec<JobId>> {
     let Batch { jobs, prepared, .. } = batch;
     let fail = |cause| store_error(cause, Effect::Repeatable);
-    if jobs.len() < COPY_FROM && jobs.iter().all(is_plain) {
-        return insert_few(db, client, batch).await;
+    if let Some(together) = Together::of(jobs, batch.segment, &batch.lanes) {
+        return together.insert(db, client, Effect::Repeatable).await;
     }
     let count = i64::try_from(jobs.len()).unwrap_or(i64::MAX);
     let queues = queues_of(*jobs);
@@ -30,27 +29,9 @@ pub(crate) async fn append(db: &Database, client: &Client, batch: &Batch<'_>) ->
     let taken = taken.map_err(fail)?;
     let ids = ids_of_blocks(&taken.get::<_, Vec<i64>>(0), taken.get(1), jobs.len());
     // COPY needs a named statement, which a transaction-mode pooler may mix up.
-    let by = if db.is_pooled_by_transaction() { By::Insert } else { By::Copy };
+    let few = jobs.len() < COPY_FROM || db.is_pooled_by_transaction();
+    let by = if few { By::Insert } else { By::Copy };
     batch.store_under(db, client, &ids, taken.get(2), by).await?;
-    Ok(ids)
-}
-
-/// A statement for each: cheaper than COPY.
-async fn insert_few(db: &Database, client: &Client, batch: &Batch<'_>) -> Result<Vec<JobId>> {
-    let mut ids = Vec::with_capacity(batch.jobs.len());
-    for (job, lane) in batch.jobs.iter().zip(&batch.lanes) {
-        let (attempts, args) = (attempts(job), Json(job.args().as_str()));
-        let params: [Param<'_>; 5] = [
-            (lane, Type::INT4),
-            (&attempts, Type::INT2),
-            (&job.kind(), Type::TEXT),
-            (&args, Type::JSON),
-            (&job.queue(), Type::TEXT),
-        ];
-        let rows = client.query_typed(&db.texts.insert[batch.segment], &params).await;
-        let rows = rows.map_err(|cause| store_error(cause, Effect::Repeatable))?;
-        ids.push(JobId(rows[0].get(0)));
-    }
     Ok(ids)
 }
 

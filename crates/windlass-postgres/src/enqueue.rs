@@ -8,8 +8,9 @@ use crate::{
     error::Effect,
     group_commit::GroupCommit,
     lane::{lanes_in, lanes_on},
-    new_row::is_plain,
+    new_row::Place,
     segment::segment,
+    statement::{Placed, Together, insert_on, is_plain},
 };
 use std::pin::pin;
 use windlass_core::{JobId, NewJob, Result};
@@ -17,16 +18,21 @@ use windlass_core::{JobId, NewJob, Result};
 /// Stores checked jobs.
 pub(crate) async fn enqueue(
     db: &Database,
-    group: &GroupCommit<NewJob>,
+    group: &GroupCommit<Placed>,
     jobs: &[NewJob],
 ) -> Result<Vec<JobId>> {
     let Some(first) = jobs.first() else { return Ok(Vec::new()) };
-    if jobs.len() == 1 && is_plain(first) {
-        return Ok(vec![group.enqueue(first).await?]);
+    let place =
+        Place::of(first).filter(|_| jobs.len() == 1 && (is_plain(first) || !db.is_pooled_by_transaction()));
+    if let Some(place) = place {
+        return Ok(vec![group.enqueue(&Placed { job: first.clone(), place }).await?]);
     }
     let mut connection = db.client_for("enqueue", jobs.len()).await?;
     let segment = segment(db, &connection).await?;
     let lanes = lanes_on(db, &connection, jobs).await?;
+    if let Some(together) = lanes.as_deref().and_then(|lanes| Together::of(jobs, segment, lanes)) {
+        return insert_on(db, &connection, &together).await;
+    }
     let guard = connection.guard.clone();
     let prepared = guard.run(Effect::Repeatable, pin!(Prepared::on(db, &connection, segment, jobs))).await?;
     let watch = connection.watch_commit();

@@ -6,7 +6,7 @@ use crate::{
     error::{Effect, store_error},
     query::Query,
 };
-use std::collections::HashMap;
+use std::{borrow::Borrow, collections::HashMap};
 use tokio_postgres::{Client, types::Type};
 use windlass_core::{NewJob, Result};
 
@@ -17,17 +17,17 @@ use windlass_core::{NewJob, Result};
 ///
 /// `None` behind a transaction-mode pooler, whose connections outlive the server's: ask
 /// [`lanes_in`].
-pub(crate) async fn lanes_on(
+pub(crate) async fn lanes_on<J: Borrow<NewJob> + Sync>(
     db: &Database,
     connection: &Connection,
-    jobs: &[NewJob],
+    jobs: &[J],
 ) -> Result<Option<Vec<i32>>> {
     if db.is_pooled_by_transaction() {
         return Ok(None);
     }
     let mut lanes = Vec::with_capacity(jobs.len());
     let mut last: Option<(&str, i16, i32)> = None;
-    for job in jobs {
+    for job in jobs.iter().map(Borrow::borrow) {
         let lane = match last {
             Some((queue, priority, lane)) if queue == job.queue() && priority == job.priority() => lane,
             _ => lane(db, connection, job.queue(), job.priority()).await?,

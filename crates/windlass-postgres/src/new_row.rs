@@ -26,9 +26,34 @@ pub(crate) fn attempts(job: &NewJob) -> i16 {
     i16::try_from(job.max_attempts()).unwrap_or(i16::MAX)
 }
 
-/// Whether a job is available at once and has no attributes: what the statements for single jobs can write.
-pub(crate) fn is_plain(job: &NewJob) -> bool {
-    job.when() == When::Now && job.attributes().is_none()
+/// Where one statement can store a job without asking the database for its time first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The log: it is available at once.
+    Log,
+    /// `waiting`.
+    Waiting,
+}
+
+impl Place {
+    pub(crate) fn of(job: &NewJob) -> Option<Self> {
+        if job.attributes().is_some_and(|attributes| attributes.expires_after.is_some()) {
+            return None;
+        }
+        match job.when() {
+            When::Now => Some(Self::Log),
+            When::After(delay) => Some(if delay.is_zero() { Self::Log } else { Self::Waiting }),
+            // By the clock here. Where the database's is ahead of it and says that this has come, the job waits until it is promoted, at once.
+            When::At(at) if at > Timestamp::now() => Some(Self::Waiting),
+            _ => None,
+        }
+    }
+
+    /// That of all of them.
+    pub(crate) fn of_all(jobs: &[NewJob]) -> Option<Self> {
+        let place = Self::of(jobs.first()?);
+        place.filter(|_| jobs.iter().all(|job| Self::of(job) == place))
+    }
 }
 
 /// When a job becomes available, if not at once. Delays count from the database's `now`.

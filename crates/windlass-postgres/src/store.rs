@@ -7,7 +7,9 @@ use crate::{
     group_commit::GroupCommit,
     history, keys, leader, limits, list, maintain, migrate, once,
     options::PostgresOptions,
-    promote, record, report, retention, settings, settle, stats, unique,
+    promote, record, report, retention, settings, settle,
+    statement::Placed,
+    stats, unique,
     unique_single::UniqueSingle,
     wakeup::PostgresWakeup,
     worker,
@@ -29,7 +31,7 @@ use windlass_core::{
 pub struct PostgresStore {
     pub(crate) db: Database,
     pub(crate) limits: Limits,
-    group_commit: GroupCommit<NewJob>,
+    group_commit: GroupCommit<Placed>,
     unique_group_commit: GroupCommit<UniqueSingle>,
 }
 

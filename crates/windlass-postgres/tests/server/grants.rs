@@ -48,7 +48,7 @@ async fn all_refused(fixture: &Fixture, client: &Client, statements: &[&str]) {
 
 /// Every way in which the client libraries store jobs; returns how many are available at once.
 async fn enqueue_by_all_ways(store: &PostgresStore, transaction: &mut Client) -> usize {
-    let (one, many) = (jobs(1), jobs(500));
+    let (one, many) = (jobs(1), jobs(600)); // more than one statement stores
     store.enqueue(&one).await.expect("one");
     let at_once = (0..20).map(|_| store.enqueue(&one));
     for reply in futures_util::future::join_all(at_once).await {
@@ -58,10 +58,12 @@ async fn enqueue_by_all_ways(store: &PostgresStore, transaction: &mut Client) ->
     store.enqueue(&many).await.expect("many");
     let attributed = job().with_key("acme");
     store.enqueue(std::slice::from_ref(&attributed)).await.expect("attributes");
-    store.enqueue(&vec![attributed; 20]).await.expect("many with attributes");
+    store.enqueue(&vec![attributed.clone(); 20]).await.expect("a few with attributes");
+    store.enqueue(&vec![attributed; 600]).await.expect("many with attributes");
     let later = job().with_delay(LATER);
     store.enqueue(std::slice::from_ref(&later)).await.expect("a scheduled one");
-    store.enqueue(&vec![later.clone(); 20]).await.expect("many scheduled ones");
+    store.enqueue(&vec![later.clone(); 20]).await.expect("a few scheduled ones");
+    store.enqueue(&vec![later.clone(); 600]).await.expect("many scheduled ones");
     assert!(!store.enqueue_once("one", &one).await.expect("once").repeated);
     assert!(store.enqueue_once("one", &one).await.expect("once more").repeated);
     store.enqueue_once("many", &many).await.expect("many once");
@@ -73,7 +75,7 @@ async fn enqueue_by_all_ways(store: &PostgresStore, transaction: &mut Client) ->
     let tx = transaction.transaction().await.unwrap();
     store.enqueue_in(&tx, &many).await.expect("in a transaction that rolls back");
     tx.rollback().await.unwrap();
-    1 + 20 + 3 + 500 + 1 + 20 + 1 + 500 + 1 + 500
+    1 + 20 + 3 + 600 + 1 + 20 + 600 + 1 + 600 + 1 + 600
 }
 
 const BY_SQL: &str = "SELECT windlass.enqueue('k', '{}', 'q'); SELECT windlass.enqueue('k', scheduled_at => now() + interval '1 day');

@@ -48,6 +48,7 @@ impl Held {
         for n in 0..count {
             let args = Args::parse(&format!("{{\"n\": {n}}}")).unwrap();
             let job = NewJob::new(kind(n), args).with_queue(queue(n));
+            let job = if n % 2 == 0 { job } else { job.with_tag("odd") };
             let store = Arc::clone(&self.store);
             calls.spawn(async move { (n, store.enqueue(&[job]).await.map(|ids| ids[0])) });
         }

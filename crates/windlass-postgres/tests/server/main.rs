@@ -37,6 +37,7 @@ mod limits_of_time;
 mod migrate;
 mod odd_schemas;
 mod once;
+mod one_statement;
 mod open_claims;
 mod open_transactions;
 mod pooler;
