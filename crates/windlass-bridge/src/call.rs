@@ -1,13 +1,13 @@
 //! A call under way: a panic in it is an error like others, and whoever does not want its answer any more can end it.
 
 use crate::Failure;
+use futures_util::future::AbortHandle;
 use std::{
     any::Any,
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
 };
-use tokio::task::AbortHandle;
 
 /// A call that was [started](crate::Client::start). Dropping this does not end it.
 #[derive(Debug)]

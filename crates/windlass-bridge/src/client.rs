@@ -1,5 +1,6 @@
 use crate::{
     Call, Engine, Failure,
+    call::guarded,
     calls::{call, sql_json},
     closing::{Closing, Held},
     moved_clock::MovedClock,
@@ -129,6 +130,22 @@ impl Client {
     ) -> Result<Call, Failure> {
         let (client, op) = (self.inner.clone(), op.into());
         self.engine.start(async move { call(&client, &op, &payload).await }, done)
+    }
+
+    /// Starts several: what they store is stored together. Calls `some_done` after it called back those that are done at the same time.
+    ///
+    /// # Errors
+    /// In a forked child; nothing is called back then.
+    pub fn start_all<D: FnOnce(Result<String, Failure>) + Send + 'static>(
+        &self,
+        calls: impl IntoIterator<Item = (String, String, D)>,
+        some_done: impl Fn() + Send + 'static,
+    ) -> Result<Vec<Call>, Failure> {
+        let works = calls.into_iter().map(|(op, payload, done)| {
+            let client = self.inner.clone();
+            async move { done(guarded(call(&client, &op, &payload)).await) }
+        });
+        self.engine.start_all(works, some_done)
     }
 
     /// The statement that completes a job inside its handler's transaction, for the user's own driver: `text`, `params`.

@@ -1,8 +1,10 @@
 use crate::{Call, Failure, call::guarded, fork::Undivided};
+use futures_util::{StreamExt, future::abortable, stream::FuturesUnordered};
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     mem,
     sync::{Arc, Mutex, PoisonError},
+    task::Poll,
 };
 use tokio::runtime::{Builder, Runtime};
 use windlass::ErrorKind;
@@ -86,7 +88,44 @@ impl Engine {
         done: impl FnOnce(Result<T, Failure>) + Send + 'static,
     ) -> Result<Call, Failure> {
         self.check()?;
-        Ok(Call(self.runtime.spawn(async move { done(guarded(work).await) }).abort_handle()))
+        let (work, handle) = abortable(async move { done(guarded(work).await) });
+        self.runtime.spawn(work);
+        Ok(Call(handle))
+    }
+
+    /// Begins several at once on one thread, so that what they have stored goes into one transaction, and says when some of them are done: once
+    /// for all that are done together, after each was told.
+    ///
+    /// # Errors
+    /// In a forked child; nothing is begun then.
+    pub(crate) fn start_all<W: Future<Output = ()> + Send + 'static>(
+        &self,
+        works: impl IntoIterator<Item = W>,
+        some_done: impl Fn() + Send + 'static,
+    ) -> Result<Vec<Call>, Failure> {
+        self.check()?;
+        let (mut under_way, calls): (FuturesUnordered<_>, Vec<_>) = works
+            .into_iter()
+            .map(|work| {
+                let (work, handle) = abortable(work);
+                (work, Call(handle))
+            })
+            .unzip();
+        self.runtime.spawn(poll_fn(move |cx| {
+            let mut is_some_done = false;
+            let polled = loop {
+                match under_way.poll_next_unpin(cx) {
+                    Poll::Ready(Some(_)) => is_some_done = true,
+                    Poll::Ready(None) => break Poll::Ready(()),
+                    Poll::Pending => break Poll::Pending,
+                }
+            };
+            if is_some_done {
+                some_done();
+            }
+            polled
+        }));
+        Ok(calls)
     }
 }
 
@@ -104,6 +143,35 @@ mod tests {
         let (sender, receiver) = mpsc::channel();
         engine.start(async { Ok::<_, Failure>(8) }, move |done| sender.send(done).unwrap()).unwrap();
         assert_eq!(receiver.recv(), Ok(Ok(8)));
+    }
+
+    #[test]
+    fn those_begun_together_are_told_of_together_and_each_ends_by_itself() {
+        let engine = Engine::of_process().unwrap();
+        let (told, heard) = mpsc::channel();
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let work = |n: usize| {
+            let (told, gate) = (told.clone(), Arc::clone(&gate));
+            async move {
+                let done = guarded(async {
+                    let _ended = gate.acquire().await;
+                    assert!(n != 2, "number {n}");
+                    Ok::<_, Failure>(n)
+                });
+                told.send(done.await.map_err(|failure| failure.code)).unwrap();
+            }
+        };
+        let (ring, rung) = mpsc::channel();
+        let calls = engine.start_all([0, 1, 2, 3].map(work), move || ring.send(()).unwrap()).unwrap();
+        calls[1].abort();
+        gate.close();
+        let mut all: Vec<_> = heard.iter().take(3).collect();
+        all.sort();
+        assert_eq!(all, [Ok(0), Ok(3), Err("internal")]);
+        // Once at least after the last of them, and when all have ended nobody is left who could ring.
+        assert!((1..=4).contains(&rung.iter().count()));
+        drop(told);
+        assert!(heard.recv().is_err(), "the one that was ended says nothing");
     }
 
     #[test]

@@ -60,15 +60,9 @@ impl Answers {
         Some(Answered { numbers: Int32Array::new(numbers), texts })
     }
 
-    fn give(&self, answer: Answer) {
-        let mut waiting = self.lock();
-        waiting.push(answer);
-        let is_first = waiting.len() == 1;
-        drop(waiting);
-        // The others are fetched with it.
-        if is_first {
-            self.bell.call((), ThreadsafeFunctionCallMode::NonBlocking);
-        }
+    /// To be called when there are some to fetch.
+    pub(crate) fn ring(&self) {
+        self.bell.call((), ThreadsafeFunctionCallMode::NonBlocking);
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Answer>> {
@@ -79,14 +73,15 @@ impl Answers {
 impl Unanswered {
     pub(crate) fn give(mut self, answer: std::result::Result<String, Failure>) {
         self.given = true;
-        self.answers.give((self.number, answer));
+        self.answers.lock().push((self.number, answer));
     }
 }
 
 impl Drop for Unanswered {
     fn drop(&mut self) {
         if !self.given {
-            self.answers.give((self.number, Err(panicked())));
+            self.answers.lock().push((self.number, Err(panicked())));
+            self.answers.ring();
         }
     }
 }

@@ -46,14 +46,19 @@ pub fn open<'env>(
 
 #[napi]
 impl NativeClient {
-    /// Starts one operation of the store, JSON text in and out. Its answer comes under its number, above 0.
+    /// Starts operations of the store, JSON text in and out. Their answers come under their numbers, above 0. Those with a negative number may be ended.
     #[napi(catch_unwind)]
-    pub fn start(&self, op: String, payload: String, number: i32, may_be_ended: bool) -> Result<()> {
-        let answer = self.answers.of_call(number);
-        let call = self.inner.start(op, payload, move |text| answer.give(text));
-        let call = call.map_err(|failure| error(&failure))?;
-        if may_be_ended {
-            self.endable().insert(number, call);
+    pub fn start(&self, ops: Vec<String>, payloads: Vec<String>, numbers: Vec<i32>) -> Result<()> {
+        let calls = ops.into_iter().zip(payloads).zip(&numbers).map(|((op, payload), number)| {
+            let answer = self.answers.of_call(number.abs());
+            (op, payload, move |text| answer.give(text))
+        });
+        let answers = Arc::clone(&self.answers);
+        let calls = self.inner.start_all(calls, move || answers.ring()).map_err(|failure| error(&failure))?;
+        for (number, call) in numbers.into_iter().zip(calls) {
+            if number < 0 {
+                self.endable().insert(-number, call);
+            }
         }
         Ok(())
     }

@@ -2,6 +2,7 @@ import type { NativeClient } from './native.js'
 
 /** Those of Node, also where a test puts timers of its own in their place later: one that is begun by these and ended by those would go on. */
 const { clearInterval, setInterval } = globalThis
+const { nextTick } = process
 
 interface Pending { resolve: (text: string) => void, reject: (error: Error) => void }
 
@@ -11,6 +12,10 @@ export class Calls {
   readonly #pending = new Map<number, Pending>()
   #last = 0
   #alive: NodeJS.Timeout | undefined
+  /** Calls still to be started: those that are made in one turn of the loop are started together. */
+  #ops: string[] = []
+  #payloads: string[] = []
+  #numbers: number[] = []
 
   private constructor (native: NativeClient) { this.native = native }
 
@@ -45,13 +50,32 @@ export class Calls {
   call (op: string, payload: string, number?: number): Promise<string> {
     return new Promise((resolve, reject) => {
       const own = number ?? this.number()
-      this.native.start(op, payload, own, number !== undefined)
+      if (this.#numbers.length === 0) nextTick(() => this.#start())
+      this.#ops.push(op)
+      this.#payloads.push(payload)
+      this.#numbers.push(number === undefined ? own : -own)
       // The process goes on as long as somebody waits, and so does this.
       if (this.#pending.size === 0) this.#alive = setInterval(() => this, 2 ** 31 - 1)
       this.#pending.set(own, { resolve, reject })
     })
   }
 
+  #start (): void {
+    const [ops, payloads, numbers] = [this.#ops, this.#payloads, this.#numbers]
+    this.#ops = []
+    this.#payloads = []
+    this.#numbers = []
+    if (numbers.length > 0) this.native.start(ops, payloads, numbers)
+  }
+
   /** Ends a call of this number, if it goes on: its promise rejects, which nobody is to wait for any more. To be called of each that has a number. */
-  end (number: number): void { this.native.end(number) }
+  end (number: number): void {
+    this.#start()
+    this.native.end(number)
+  }
+
+  async close (): Promise<void> {
+    this.#start()
+    await this.native.close()
+  }
 }

@@ -76,7 +76,7 @@ export class Connection {
   async close (): Promise<void> {
     this.#closed = true
     const client = await this.#client?.catch(() => undefined)
-    if (client) await answer(() => client.native.close())
+    if (client) await answer(() => client.close())
   }
 }
 

@@ -15,7 +15,7 @@ interface Addon {
 
 /** A connection to a store: operations by name, JSON text in and out. */
 export interface NativeClient {
-  start (op: string, payload: string, number: number, mayBeEnded: boolean): void
+  start (ops: string[], payloads: string[], numbers: number[]): void
   answers (): NativeAnswers | null
   end (number: number): void
   travel (ms: number): void

@@ -1,7 +1,10 @@
 use crate::{call::Call, failure::raised, job::Job, port::Port};
 use pyo3::prelude::*;
 use std::{
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
     thread,
     time::Duration,
 };
@@ -47,11 +50,17 @@ impl Client {
         })
     }
 
-    /// Begins an operation; its answer comes to the port, by this number.
-    fn start(&self, py: Python<'_>, port: &Port, call: u64, op: &str, payload: String) -> PyResult<Call> {
+    /// Begins operations, each a number, its name and what it takes; their answers come to the port, by the numbers.
+    fn start(&self, py: Python<'_>, port: &Port, calls: Vec<(u64, String, String)>) -> PyResult<Vec<Call>> {
         let mailbox = port.mailbox();
-        let started = self.bridge.start(op, payload, move |answer| mailbox.put(call, answer));
-        started.map(Call).map_err(|failure| raised(py, &failure))
+        let told = Arc::clone(&mailbox);
+        let calls = calls.into_iter().map(|(number, op, payload)| {
+            let mailbox = Arc::clone(&mailbox);
+            (op, payload, move |answer| mailbox.put(number, answer))
+        });
+        let started = self.bridge.start_all(calls, move || told.tell());
+        let started = started.map_err(|failure| raised(py, &failure))?;
+        Ok(started.into_iter().map(Call).collect())
     }
 
     /// Lets so many seconds pass, in the store of a test.
@@ -76,7 +85,10 @@ impl Client {
         value: Option<&str>,
     ) -> PyResult<Call> {
         let mailbox = port.mailbox();
-        let started = self.checkpoint(job, value, move |answer| mailbox.put(call, answer));
+        let started = self.checkpoint(job, value, move |answer| {
+            mailbox.put(call, answer);
+            mailbox.tell();
+        });
         started.map(Call).map_err(|failure| raised(py, &failure))
     }
 

@@ -22,9 +22,13 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    /// Puts in what became of a call.
+    /// Puts in what became of a call. To be [told](Self::tell).
     pub(crate) fn put(&self, call: u64, answer: Result<String, Failure>) {
         self.ended().push((call, answer));
+    }
+
+    /// Wakes the event loop, which fetches all that was put in.
+    pub(crate) fn tell(&self) {
         self.signal.raise();
     }
 

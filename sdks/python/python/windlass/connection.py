@@ -23,6 +23,8 @@ class Mailbox:
         self.port: _native.Port = _native.Port()
         self._numbers = count(1)
         self._waiting: dict[int, asyncio.Future[str]] = {}
+        self._begun: dict[_native.Client, list[tuple[int, str, str]]] = {}
+        self._calls: dict[int, _native.Call] = {}
         self._opening: dict[Connection, asyncio.Task[_native.Client]] = {}
         loop.add_reader(self.port.fileno(), self._drain)
 
@@ -41,6 +43,35 @@ class Mailbox:
         if not task.cancelled():
             task.exception()  # looked at, should all who waited be gone
 
+    async def operate(self, native: _native.Client, op: str, payload: str) -> str:
+        """Does an operation. Those that are asked for in one turn of the loop are started together, so that what they store is stored together."""
+        number, loop = next(self._numbers), asyncio.get_running_loop()
+        future: asyncio.Future[str] = loop.create_future()
+        self._waiting[number] = future
+        if not self._begun:
+            loop.call_soon(self._start)
+        self._begun.setdefault(native, []).append((number, op, payload))
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self._start()
+            self._calls[number].abort()
+            raise
+        finally:
+            del self._waiting[number]
+            self._calls.pop(number, None)
+
+    def _start(self) -> None:
+        begun, self._begun = self._begun, {}
+        for native, calls in begun.items():
+            try:
+                started = native.start(self.port, calls)
+            except Exception as error:
+                for number, _, _ in calls:
+                    self._end(number, None, error)
+            else:
+                self._calls.update(zip((number for number, _, _ in calls), started))
+
     async def call(self, start: Callable[[_native.Port, int], _native.Call]) -> str:
         """Starts a call with this port and a number, and waits for its answer. Who is cancelled while it waits ends the call."""
         number = next(self._numbers)
@@ -58,13 +89,16 @@ class Mailbox:
 
     def _drain(self) -> None:
         for number, answer, error in self.port.drain():
-            future = self._waiting.get(number)
-            if future is None or future.done():
-                continue  # whoever waited was cancelled
-            if error is not None:
-                future.set_exception(error)
-            else:
-                future.set_result(answer or "null")
+            self._end(number, answer, error)
+
+    def _end(self, number: int, answer: str | None, error: BaseException | None) -> None:
+        future = self._waiting.get(number)
+        if future is None or future.done():
+            return  # whoever waited was cancelled
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(answer or "null")
 
 
 _mailboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Mailbox] = weakref.WeakKeyDictionary()
@@ -128,7 +162,7 @@ class Connection:
         """Does an operation."""
         native = await self.opened()
         # Not by json.loads, which takes a microsecond more, a tenth of all that Python does for an enqueue.
-        return _native.parse(await mailbox().call(lambda port, number: native.start(port, number, op, payload)))
+        return _native.parse(await mailbox().operate(native, op, payload))
 
     def call_sync(self, op: str, payload: str) -> Any:
         """Does an operation while this thread waits."""
