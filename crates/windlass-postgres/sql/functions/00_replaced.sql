@@ -35,7 +35,7 @@ BEGIN
             '{schema}.heartbeat(integer, bigint, integer[], bigint[])']) AS old
         JOIN pg_catalog.pg_proc p ON p.oid = to_regprocedure(old)
         -- Its result got more columns, or another type.
-        WHERE NOT (p.proname = 'key_limits' AND 'rate' = ANY (p.proargnames)) AND NOT (p.proname IN ('make_room', 'begin_key_limits') AND p.prorettype = 'boolean'::regtype)
+        WHERE NOT (p.proname = 'key_limits' AND 'rate' = ANY (p.proargnames)) AND NOT (p.proname = 'begin_key_limits' AND p.prorettype = 'boolean'::regtype)
     LOOP
         v_grants := v_grants || coalesce((
             SELECT string_agg(format('GRANT EXECUTE ON FUNCTION %s TO %s%s;', f.successor, g.grantee::regrole,

@@ -37,6 +37,19 @@ BEGIN
     END IF;
 END $$;
 
+-- seen_until(from, to, xid): where one stands who has seen of delta(from, to) what comes up to that transaction: delta(seen_until, to) is the rest.
+CREATE OR REPLACE FUNCTION {schema}.seen_until(p_from pg_snapshot, p_to pg_snapshot, p_xid xid8) RETURNS pg_snapshot
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_end bigint := greatest(pg_snapshot_xmax(p_from)::text::bigint, p_xid::text::bigint + 1);
+BEGIN
+    RETURN (SELECT concat_ws(':', coalesce(min(u.n), v_end), v_end, coalesce(string_agg(u.n::text, ',' ORDER BY u.n), '')) FROM (
+        SELECT x::text::bigint AS n FROM pg_snapshot_xip(p_from) AS x WHERE x > p_xid OR NOT pg_visible_in_snapshot(x, p_to)
+        UNION ALL
+        SELECT x::text::bigint FROM pg_snapshot_xip(p_to) AS x WHERE x >= pg_snapshot_xmax(p_from) AND x <= p_xid) AS u)::pg_snapshot;
+END $$;
+
 -- after(lo, hi, start): the same ranges from behind position (start_xid, start_id) on, as three arrays:
 -- rows with (xid, id) > (lo, lo_id) and xid <= hi.
 CREATE OR REPLACE FUNCTION {schema}.after(

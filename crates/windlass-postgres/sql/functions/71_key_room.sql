@@ -34,11 +34,12 @@ BEGIN
         WHERE f.place = 'log' AND f.settled_at IS NULL AND f.lane_id IN (SELECT k.lane_id FROM cursor k);
 END $$;
 
--- make_room(queue): what was settled since is held no more; jobs of serial keys that are over let the next ones go. Keys for which something changed are in turn again.
+-- make_room(queue, most): what was settled since is held no more; jobs of serial keys that are over let the next ones go. Keys for which something changed are in turn again.
 -- What was held of a key with a rate counts on (note_ended). Of what was told of serial keys 1,000 of each lane at most: a hundred thousand, as after a bulk cancellation, would
--- take longer than any call may. Whether there may be more: nothing is to be handed out before that.
--- Cost: linear in the jobs of keys with a concurrency or a rate that were settled since.
-CREATE OR REPLACE FUNCTION {schema}.make_room(p_queue text) RETURNS boolean
+-- take longer than any call may. So would what hundreds of thousands of claims held that came back at once: about `most` jobs (NULL: all), transaction by transaction, and of one
+-- transaction that settled more than twice as many those at first. Whether there may be more: nothing is to be handed out before that.
+-- Cost: linear in the jobs of keys with a concurrency or a rate that were settled since, 27 us for each.
+CREATE OR REPLACE FUNCTION {schema}.make_room(p_queue text, p_most integer DEFAULT NULL) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_mergejoin = off
 AS $$
@@ -48,6 +49,7 @@ DECLARE
     v_now  pg_snapshot;
     v_lo   xid8[];
     v_hi   xid8[];
+    v_until xid8; -- more than that is too much at once
     v_kept pg_snapshot := (SELECT e.kept_from FROM {schema}.event_log e);
     c      {schema}.key_lane;
     v_lanes {schema}.key_lane[] := '{}';
@@ -75,9 +77,24 @@ BEGIN
         v_lanes := v_lanes || c;
     END LOOP;
     FOREACH c IN ARRAY v_lanes LOOP
+        IF cardinality(v_ids) >= p_most THEN
+            v_more := true;
+            EXIT;
+        END IF;
         v_lane := c.lane_id;
         v_now := pg_current_snapshot();
-        SELECT d.lo, d.hi INTO v_lo, v_hi FROM {schema}.delta(c.folded, v_now) d;
+        SELECT d.lo, d.hi, (
+            SELECT u.event_xid FROM (
+                SELECT s.event_xid, sum(greatest(s.job_count, 1)) OVER (ROWS UNBOUNDED PRECEDING) AS jobs FROM unnest(d.lo, d.hi) AS r(lo, hi)
+                CROSS JOIN LATERAL (
+                    SELECT s.event_xid, s.job_count FROM {schema}.settlement s
+                    WHERE s.lane_id = v_lane AND s.lane_id < 0 AND s.event_xid >= r.lo AND s.event_xid <= r.hi ORDER BY s.event_xid) AS s) AS u
+            WHERE u.jobs >= p_most LIMIT 1)
+            INTO v_lo, v_hi, v_until FROM {schema}.delta(c.folded, v_now) d;
+        IF v_until IS NOT NULL THEN
+            v_now := {schema}.seen_until(c.folded, v_now, v_until);
+            SELECT d.lo, d.hi INTO v_lo, v_hi FROM {schema}.delta(c.folded, v_now) d;
+        END IF;
         WITH settled AS MATERIALIZED (
             SELECT s.seq, s.low_id, s.high_id, s.completed, s.settled_at FROM unnest(v_lo, v_hi) AS r(lo, hi)
             CROSS JOIN LATERAL (SELECT * FROM {schema}.settlement s
@@ -86,19 +103,21 @@ BEGIN
             SELECT x.place, x.id, x.key, s.completed, s.settled_at FROM settled s CROSS JOIN LATERAL (
                 SELECT k.ctid AS place, k.id, k.key FROM {schema}.key_held k WHERE k.lane_id = v_lane AND k.seq = s.seq
                   AND k.id >= coalesce(s.low_id, 0) AND k.id <= coalesce(s.high_id, 9223372036854775807) OFFSET 0) AS x
-        ), gone AS (DELETE FROM {schema}.key_held k WHERE k.ctid = ANY (ARRAY(SELECT h.place FROM held h))
+        ), ended AS MATERIALIZED ( -- one that completed in a range where another settlement says otherwise went elsewhere
+            SELECT h.place, h.id, h.key, nullif(bool_and(h.completed), false) AS is_over, max(h.settled_at) AS at FROM held h GROUP BY h.place, h.id, h.key LIMIT 2 * p_most
+        ), gone AS (DELETE FROM {schema}.key_held k WHERE k.ctid = ANY (ARRAY(SELECT e.place FROM ended e))
         ), told AS (
             DELETE FROM {schema}.key_signal s WHERE s.ctid = ANY (ARRAY(
                 SELECT t.ctid FROM {schema}.key_signal t WHERE t.lane_id = v_lane ORDER BY t.lane_id, t.n LIMIT 1000)) RETURNING s.*
-        ), happened AS ( -- one that completed in a range where another settlement says otherwise went elsewhere
-            SELECT h.id, h.key, nullif(bool_and(h.completed), false) AS is_over, true AS held, max(h.settled_at) AS at FROM held h GROUP BY h.id, h.key
+        ), happened AS (
+            SELECT e.id, e.key, e.is_over, true AS held, e.at FROM ended e
             UNION ALL
             SELECT t.job_id, t.key, nullif(t.is_over, false), false, NULL FROM told t)
         SELECT array_agg(h.id) AS ids, array_agg(h.key) AS keys, array_agg(h.is_over) AS over, array_agg(h.held) AS held, array_agg(h.at) AS at,
-               (SELECT count(*) > 0 FROM settled) AS any, (SELECT count(*) = 1000 FROM told) AS more
+               (SELECT count(*) > 0 FROM settled) AS any, (SELECT count(*) = 1000 FROM told) AS more, coalesce((SELECT count(*) >= 2 * p_most FROM ended), false) AS rest
             INTO r FROM happened h;
-        v_more := v_more OR r.more;
-        IF r.any THEN PERFORM {schema}.put_key_lane(c, c.tag, c.turn, v_now); END IF;
+        v_more := v_more OR r.more OR r.rest OR v_until IS NOT NULL;
+        IF r.any AND NOT r.rest THEN PERFORM {schema}.put_key_lane(c, c.tag, c.turn, v_now); END IF;
         v_ids := v_ids || r.ids; v_keys := v_keys || r.keys; v_over := v_over || r.over; v_held := v_held || r.held; v_at := v_at || r.at;
     END LOOP;
     -- What was held when the queue got its limits. Where such a job waits it is in the keyed lane from now on, so that what happens to it is told; but not where a row of it is
@@ -110,16 +129,17 @@ BEGIN
             FROM {schema}.key_held k LEFT JOIN LATERAL {schema}.settlement_of(k.lane_id, k.seq, k.id) s ON true
             WHERE k.lane_id = l.id AND (s.settled_at IS NOT NULL
                 OR NOT EXISTS (SELECT 1 FROM {schema}.claim c WHERE c.lane_id = k.lane_id AND c.seq = k.seq AND c.job_count > 0)) OFFSET 0) AS h
-        WHERE l.queue = p_queue AND l.id > 0
+        WHERE l.queue = p_queue AND l.id > 0 LIMIT p_most
     ), gone AS (DELETE FROM {schema}.key_held k WHERE k.ctid = ANY (ARRAY(SELECT f.place FROM free f)))
     SELECT array_agg(f.id) AS ids, array_agg(f.key) AS keys, array_agg(NULL::boolean) AS over, array_agg(true) AS held, array_agg(f.at) AS at INTO r FROM free f;
+    v_more := v_more OR coalesce(cardinality(r.ids) >= p_most, false);
     v_ids := v_ids || r.ids; v_keys := v_keys || r.keys; v_over := v_over || r.over; v_held := v_held || r.held; v_at := v_at || r.at;
     IF r.ids IS NOT NULL THEN
         UPDATE {schema}.waiting w SET lane_id = {schema}.lane_for(w.id, {schema}.keyed_lane(p_queue, l.priority), NULL, NULL) FROM {schema}.lane l
             WHERE w.id = ANY (ARRAY(SELECT h.id FROM {schema}.waiting h WHERE h.id = ANY (r.ids) FOR UPDATE SKIP LOCKED))
               AND l.id = w.lane_id AND l.id > 0 AND l.queue = p_queue;
     END IF;
-    IF v_ids = '{}' THEN RETURN false; END IF;
+    IF v_ids = '{}' THEN RETURN v_more; END IF;
     SELECT '{}'::text[] AS keys, '{}'::integer[] AS jobs INTO v_ended;
     IF (SELECT q.key_rates FROM {schema}.queue q WHERE q.name = p_queue) THEN
         SELECT e.keys, e.jobs INTO v_ended FROM (

@@ -40,7 +40,7 @@ BEGIN
     v_choice := v_look;
     SELECT NULL::integer AS id, NULL::smallint AS priority INTO v_next;
     PERFORM set_config('windlass.wakeup', 'off', true), set_config('windlass.keyed_claim', 'on', true); -- what is written here is nothing new
-    IF v_left > 0 AND v_limits AND {schema}.make_room(p_name) THEN
+    IF v_left > 0 AND v_limits AND {schema}.make_room(p_name, v_page) THEN
         v_more := true;
         v_left := 0;
     END IF;
@@ -119,7 +119,7 @@ BEGIN
         v_behind := ARRAY(SELECT b FROM unnest(v_behind) AS b WHERE NOT {schema}.key_idle_for(b, '1 second'));
     END IF;
     IF v_left > 0 AND v_serial AND EXISTS (SELECT 1 FROM {schema}.lane x JOIN {schema}.key_signal s ON s.lane_id = x.id WHERE x.queue = p_name AND x.id < 0)
-       AND {schema}.make_room(p_name) THEN -- what was told meanwhile
+       AND {schema}.make_room(p_name, v_page) THEN -- what was told meanwhile
         v_more := true;
         v_left := 0;
     END IF;

@@ -84,9 +84,11 @@ async fn many_keys_with_a_rate_may_end_at_once() {
              array_agg(NULL::integer), '{{}}', '{{}}', '{{}}') FROM claimed AS c"
     );
     s.run(&settle).await;
-    s.run(&format!("SET statement_timeout = '30s'; SELECT windlass.claim({worker}, '{{q}}', '{{10}}')"))
-        .await;
-    assert_eq!(s.value::<i64>("SELECT count(*) FROM windlass.key_held").await, 0);
+    s.run(&format!(
+        "SET statement_timeout = '30s'; DO $$ BEGIN WHILE EXISTS (SELECT 1 FROM windlass.key_held) LOOP
+             PERFORM windlass.claim({worker}, '{{q}}', '{{10}}'); END LOOP; END $$"
+    ))
+    .await;
     assert_eq!(s.value::<i64>("SELECT sum(ended) FROM windlass.key_room").await, 20_000);
 }
 
@@ -115,6 +117,45 @@ async fn many_serial_keys_may_come_back_at_once() {
     s.run("SELECT windlass.make_room('q')").await;
     let room = "SELECT count(*) FROM windlass.key_room WHERE held = 0 AND cardinality(begun) = 1";
     assert_eq!(s.value::<i64>(room).await, 2_000, "none of them is over");
+}
+
+/// However many jobs ended, a claim sees to a part of them: those of some transactions, and where one settled very many, some of those.
+#[tokio::test]
+async fn a_claim_sees_to_some_of_many_jobs_that_ended() {
+    const JOBS: i64 = 3_000;
+    let keyed = Keyed::begin().await;
+    let (s, worker) = (&keyed.session, keyed.worker);
+    s.run("SELECT windlass.limit_keys('q', serial => true)").await;
+    keyed.hold(JOBS).await;
+    // Half of them complete one by one, and one in a transaction that began before and commits later; the others come back together.
+    let late = s.fixture.sql().await;
+    let first = format!(
+        "BEGIN; INSERT INTO windlass.settlement (seq, lane_id, worker_id, job_count, segment, completed, low_id, high_id)
+             SELECT h.seq, h.lane_id, {worker}, 1, windlass.current_segment(), true, h.id, h.id FROM windlass.key_held h ORDER BY h.id LIMIT 1"
+    );
+    late.batch_execute(&s.fixture.text(&first)).await.unwrap();
+    let one_by_one = format!(
+        "DO $$ DECLARE j record; BEGIN FOR j IN SELECT h.*, c.token FROM windlass.key_held h JOIN windlass.claim c USING (lane_id, seq) ORDER BY h.id OFFSET 1 LIMIT {JOBS} / 2 LOOP
+             PERFORM windlass.settle({worker}, ARRAY[j.lane_id], ARRAY[j.seq], ARRAY[j.token], ARRAY[1], ARRAY[1], ARRAY[j.id], ARRAY[j.id]); COMMIT; END LOOP; END $$"
+    );
+    s.run(&one_by_one).await;
+    let mut parts = Vec::new();
+    loop {
+        let held: i64 = s.value("SELECT count(*) FROM windlass.key_held").await;
+        s.bounded_undone("some of many that ended", "windlass.make_room('q', 200)", 36_000).await;
+        let more: bool = s.value("SELECT windlass.make_room('q', 200)").await;
+        parts.push(held - s.value::<i64>("SELECT count(*) FROM windlass.key_held").await);
+        if parts.len() == 3 {
+            late.batch_execute("COMMIT").await.unwrap();
+            s.run(&format!("SELECT windlass.end_worker({worker}, false)")).await;
+        } else if !more {
+            break;
+        }
+    }
+    assert!(parts.iter().all(|part| *part <= 400), "{parts:?}");
+    assert_eq!(parts.iter().sum::<i64>(), JOBS, "{parts:?}");
+    let room = "SELECT count(*) FROM windlass.key_room WHERE held = 0 AND cardinality(begun) = 1";
+    assert_eq!(s.value::<i64>(room).await, JOBS / 2 - 1, "those that came back are not over: {parts:?}");
 }
 
 #[tokio::test]

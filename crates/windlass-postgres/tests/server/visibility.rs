@@ -43,6 +43,21 @@ async fn a_late_commit_is_claimed_after_later_ids_were() {
     assert_eq!(worker.drain(10).await, []);
 }
 
+/// Who has seen a part of what became visible sees the rest later, and nothing twice.
+#[tokio::test]
+async fn a_difference_may_be_seen_in_parts() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    let wrong = fixture.text(
+        "SELECT count(*), count(*) FILTER (WHERE x <= until AND seen) FROM generate_series(8, 39) AS u(until), generate_series(8, 42) AS x,
+         unnest(ARRAY['20:20:', '10:20:10,12,15,19', '12:20:12']::pg_snapshot[], ARRAY['30:30:', '12:30:12,22,25', '35:40:35,39']::pg_snapshot[]) AS s(a, b),
+         LATERAL (SELECT pg_visible_in_snapshot(x::text::xid8, a) OR x <= until AND pg_visible_in_snapshot(x::text::xid8, b)) AS e(seen)
+         WHERE until::text::xid8 < pg_snapshot_xmax(b) AND seen <> pg_visible_in_snapshot(x::text::xid8, windlass.seen_until(a, b, until::text::xid8))",
+    );
+    let row = client.query_one(&wrong, &[]).await.unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (0, 0));
+}
+
 #[tokio::test]
 async fn transactions_that_commit_in_reverse_all_come() {
     let fixture = Fixture::fresh().await;
