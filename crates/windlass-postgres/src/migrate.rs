@@ -2,13 +2,14 @@ use crate::{
     connection::Connection,
     database::Database,
     deadline::Patience,
-    error::{Effect, beside_others, store_error},
+    error::{Effect, beside_others, is_lock_failure, store_error},
     grant::{ONE_AT_A_TIME, grant_anew},
     owner::become_owner,
     query::Query,
     sql::{FUNCTIONS, TABLES, VERSION, render},
 };
-use std::pin::pin;
+use std::{pin::pin, time::Duration};
+use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 use windlass_core::{Error, ErrorKind, MigrationReport, Result};
 
@@ -182,23 +183,38 @@ pub(crate) fn without_rows(schema: &str) -> Error {
     )
 }
 
+/// For how long a migration that changes tables gives way to whoever has some of them and comes to others, as a worker's call does: it gives back what it has before PostgreSQL would
+/// end one of the two for a deadlock, and begins again. After that it waits for as long as it takes.
+const GIVES_WAY: Duration = Duration::from_secs(30);
+/// How long others have the tables for themselves in between.
+const PAUSE: Duration = Duration::from_millis(500);
+/// As short_wait has it, which an older schema does not have.
+const SHORT_WAITS: &str = "SELECT set_config('lock_timeout', least(300, 1 + floor(300 * extract(epoch FROM current_setting('deadlock_timeout')::interval)))::text, true)";
+
 /// Brings the schema up to date, in one transaction under an advisory lock: several processes may try at
 /// once, and a failure leaves nothing half done.
 pub(crate) async fn migrate(db: &Database) -> Result<MigrationReport> {
-    beside_others(&db.schema, || migrate_once(db)).await
+    let began = Instant::now();
+    loop {
+        let gives_way = began.elapsed() < GIVES_WAY;
+        match beside_others(&db.schema, || migrate_once(db, gives_way)).await {
+            Err(error) if gives_way && is_lock_failure(&error) => sleep(PAUSE).await,
+            done => return done,
+        }
+    }
 }
 
-async fn migrate_once(db: &Database) -> Result<MigrationReport> {
+async fn migrate_once(db: &Database, gives_way: bool) -> Result<MigrationReport> {
     let mut connection = db.client("migrate").await?;
     connection.begin_long(Patience::Endless).await?;
     let guard = connection.guard.clone();
-    let report = guard.run(Effect::Repeatable, pin!(migrate_on(db, &mut connection))).await?;
+    let report = guard.run(Effect::Repeatable, pin!(migrate_on(db, &mut connection, gives_way))).await?;
     db.caches.clear();
     db.pools.invalidate_all(); // connections remember lanes
     Ok(report)
 }
 
-async fn migrate_on(db: &Database, connection: &mut Connection) -> Result<MigrationReport> {
+async fn migrate_on(db: &Database, connection: &mut Connection, gives_way: bool) -> Result<MigrationReport> {
     let fail = |cause| store_error(cause, Effect::Repeatable);
     // Who waited for another migration sees what that did, whatever isolation the role has.
     let transaction = connection.begin().await?;
@@ -226,6 +242,9 @@ async fn migrate_on(db: &Database, connection: &mut Connection) -> Result<Migrat
     };
     installed.check(schema)?;
     let from = installed.version;
+    if gives_way && (1..VERSION).contains(&from) {
+        transaction.batch_execute(SHORT_WAITS).await.map_err(fail)?;
+    }
     for (index, tables) in TABLES.iter().enumerate().skip(from as usize) {
         transaction.batch_execute(&render(tables.file, schema)).await.map_err(fail)?;
         let version = i32::try_from(index + 1).unwrap_or(i32::MAX);

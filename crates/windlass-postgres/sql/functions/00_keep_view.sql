@@ -23,13 +23,14 @@ AS $$ SELECT least(300, 1 + floor(300 * extract(epoch FROM current_setting('dead
 
 -- hold_views(): locks all views. Who reads one comes from it to others that it is made of, and may come to any of them in the same transaction: so
 -- it gives back what it has and tries again before such a wait counts as a deadlock, which would end one of the two. The last
--- try waits: for whoever waits for a table that the migration has locked, all this time.
+-- try waits. Where the migration has tables (it has a lock_timeout then) all of it gives way: whoever has a view may wait for one of those.
 CREATE OR REPLACE FUNCTION {schema}.hold_views() RETURNS void
     LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     v_view  record;
     v_until timestamptz := clock_timestamp() + interval '30 seconds';
+    v_short boolean := current_setting('lock_timeout') <> '0';
 BEGIN
     LOOP
         BEGIN
@@ -42,8 +43,9 @@ BEGIN
             END LOOP;
             EXIT;
         EXCEPTION WHEN lock_not_available THEN
+            IF v_short THEN RAISE; END IF;
             PERFORM pg_sleep(0.01);
         END;
     END LOOP;
-    PERFORM set_config('lock_timeout', '0', true);
+    PERFORM set_config('lock_timeout', CASE WHEN v_short THEN {schema}.short_wait() ELSE '0' END, true);
 END $$;

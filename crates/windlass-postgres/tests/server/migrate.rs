@@ -121,6 +121,28 @@ async fn a_migration_that_meets_a_deadlock_is_done_again() {
     assert_eq!(migration.await.unwrap().expect("migrates").from, 27);
 }
 
+/// PostgreSQL ends one of two that wait for each other, and it was the worker's call where the migration had waited for a while by then.
+#[tokio::test]
+async fn a_migration_gives_way_to_who_has_one_table_and_comes_to_another() {
+    let fixture = Fixture::with("&options=-c%20deadlock_timeout%3D10ms").await;
+    let (store, watcher, mut client) = (fixture.store().await, fixture.sql().await, fixture.sql().await);
+    watcher.batch_execute(&fixture.text("DELETE FROM windlass.migration WHERE version >= 28")).await.unwrap();
+    let open = client.transaction().await.unwrap();
+    let look = "SET LOCAL deadlock_timeout = '500ms'; SELECT count(*) FROM windlass.dead";
+    open.batch_execute(&fixture.text(look)).await.unwrap();
+    let migration = tokio::spawn(async move { store.migrate().await });
+    let waiting = fixture.text(
+        "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND relation IN ('windlass.dead'::regclass, 'windlass.dead_lane'::regclass))",
+    );
+    while !watcher.query_one(&waiting, &[]).await.unwrap().get::<_, bool>(0) {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await; // so that one that waits on has looked for a deadlock
+    open.batch_execute(&fixture.text("SELECT count(*) FROM windlass.waiting")).await.expect("goes on");
+    open.commit().await.unwrap();
+    assert_eq!(migration.await.unwrap().expect("migrates").from, 27);
+}
+
 /// What a definition of an older program left is replaced, grants stay.
 #[tokio::test]
 async fn a_migration_restores_definitions_and_keeps_grants() {
