@@ -20,6 +20,8 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;
 pub(crate) struct Connection {
     pub(crate) object: Borrowed,
     pub(crate) guard: Guard,
+    /// For how long a statement waits for a lock, where that is not as long as the call may take.
+    pub(crate) turn: Option<&'static str>,
 }
 
 impl Connection {
@@ -35,7 +37,7 @@ impl Connection {
         // The time begins again: a call that waited long for a connection must not take that connection for a silent one.
         let deadline = Deadline::after(limit);
         let guard = Guard { handle: Arc::clone(&object.handle), pools: Arc::clone(pools), what, deadline };
-        Ok(Self { object, guard })
+        Ok(Self { object, guard, turn: None })
     }
 
     /// The three messages go out together: one round trip, and all or none of them is sent.
@@ -46,9 +48,10 @@ impl Connection {
         effect: Effect,
         read: Read<'_>,
     ) -> Result<()> {
+        let turn = self.turn.map(|turn| format!("{BEGIN}; SET LOCAL lock_timeout = '{turn}'"));
         let (began, answered, ended) = tokio::join!(
             biased;
-            self.object.batch_execute(BEGIN),
+            self.object.batch_execute(turn.as_deref().unwrap_or(BEGIN)),
             read_each(self.object.query_typed_raw(sql, params.iter().cloned()), effect, read),
             self.object.batch_execute("COMMIT"),
         );
@@ -93,7 +96,7 @@ impl Connection {
 impl Query for Connection {
     /// As its own transaction.
     async fn each(&self, sql: &str, params: &[Param<'_>], effect: Effect, read: Read<'_>) -> Result<()> {
-        if self.guard.pools.is_pooled_by_transaction() {
+        if self.turn.is_some() || self.guard.pools.is_pooled_by_transaction() {
             return self.guard.run(effect, pin!(self.each_unprepared(sql, params, effect, read))).await;
         }
         let types: Vec<Type> = params.iter().map(|(_, kind)| kind.clone()).collect();

@@ -128,10 +128,11 @@ fn with<'a>(jobs: Param<'a>, more: &[Param<'a>]) -> Vec<Param<'a>> {
 
 pub(crate) async fn pause(db: &Database, queue: &str, paused: bool) -> Result<()> {
     let sql = if paused { "SELECT {schema}.pause($1)" } else { "SELECT {schema}.resume($1)" };
+    let sql = &db.sql(sql);
     let row = db
-        .client("pause")
-        .await?
-        .query_one(&db.sql(sql), &[(&queue, Type::TEXT)], Effect::Repeatable)
+        .by_turns("pause", |on| async move {
+            on.query_one(sql, &[(&queue, Type::TEXT)], Effect::Repeatable).await
+        })
         .await?;
     if row.get(0) {
         return Ok(());

@@ -7,6 +7,7 @@ use crate::{
     server::Server,
     sql::render,
     texts::Texts,
+    turns::by_turns,
 };
 use std::sync::Arc;
 use windlass_core::Result;
@@ -48,6 +49,21 @@ impl Database {
     /// For a call of a client that carries so many jobs.
     pub(crate) async fn client_for(&self, what: &'static str, jobs: usize) -> Result<Connection> {
         Connection::of(&self.pools, Role::Clients, what, Patience::Batch(jobs)).await
+    }
+
+    /// For a short call of a client that may have to wait for a transaction of somebody else: see [`by_turns`].
+    pub(crate) async fn by_turns<T, F: Future<Output = Result<T>>>(
+        &self,
+        what: &'static str,
+        run: impl Fn(Connection) -> F,
+    ) -> Result<T> {
+        let run = &run;
+        by_turns(what, self.pools.call_timeout(), |turn| async move {
+            let mut connection = self.client(what).await?;
+            connection.turn = Some(turn);
+            run(connection).await
+        })
+        .await
     }
 
     pub(crate) async fn claims(&self) -> Result<Connection> {

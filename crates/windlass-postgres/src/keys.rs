@@ -1,8 +1,8 @@
 //! Limits of the keys of a queue. The rules are in sql/functions/74_key_limits.sql.
 
 use crate::{
+    connection::Connection,
     database::Database,
-    deadline::Patience,
     error::Effect,
     query::{Param, Query},
     row::get,
@@ -15,18 +15,15 @@ use windlass_core::{Error, ErrorKind, KeyLimit, KeyLimits, KeyLimitsChange, Limi
 pub(crate) async fn limit(db: &Database, queue: &str, change: &KeyLimitsChange) -> Result<()> {
     change.check()?;
     Limits::check_queue_name(queue)?;
-    let mut connection = db.client("limit_keys").await?;
-    limit_on(db, &connection, queue, change).await?;
+    db.by_turns("limit_keys", |on| async move { limit_on(db, &on, queue, change).await }).await?;
     if *change == KeyLimitsChange::Off {
         // What waits for its key goes back to where other jobs are. Should this end halfway, claims do the rest.
-        let sql = db.sql("SELECT {schema}.empty_keyed_lanes($1)");
-        loop {
-            connection.extend(Patience::Call);
-            let row = connection.query_one(&sql, &[(&queue, Type::TEXT)], Effect::Repeatable).await?;
-            if !get::<bool>(&row, 0)? {
-                break;
-            }
-        }
+        let sql = &db.sql("SELECT {schema}.empty_keyed_lanes($1)");
+        let some = |on: Connection| async move {
+            let row = on.query_one(sql, &[(&queue, Type::TEXT)], Effect::Repeatable).await?;
+            get::<bool>(&row, 0)
+        };
+        while db.by_turns("limit_keys", some).await? {}
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use windlass_core::{
 pub(crate) async fn limit(db: &Database, queue: &str, limits: &QueueLimits) -> Result<()> {
     limits.check()?;
     Limits::check_queue_name(queue)?;
-    limit_on(db, &db.client("limit").await?, queue, limits).await
+    db.by_turns("limit", |on| async move { limit_on(db, &on, queue, limits).await }).await
 }
 
 pub(crate) async fn limit_on(

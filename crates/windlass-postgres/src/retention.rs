@@ -1,6 +1,11 @@
 //! What is kept of single queues and outcomes.
 
-use crate::{database::Database, error::Effect, query::Query, row::get};
+use crate::{
+    database::Database,
+    error::Effect,
+    query::{Param, Query},
+    row::get,
+};
 use std::time::Duration;
 use tokio_postgres::types::Type;
 use windlass_core::{Error, ErrorKind, Result, RetentionRule, Settings};
@@ -35,21 +40,17 @@ pub(crate) async fn set(db: &Database, rules: &[RetentionRule]) -> Result<()> {
         "SELECT {schema}.set_retention(r.queue, r.outcome, make_interval(secs => r.age), r.count)
          FROM unnest($1, $2, $3, $4) AS r(queue, outcome, age, count) ORDER BY r.age IS NOT NULL OR r.count IS NOT NULL",
     );
-    db.client("set retention")
-        .await?
-        .query(
-            &sql,
-            &[
-                (&queues, Type::TEXT_ARRAY),
-                (&outcomes, Type::TEXT_ARRAY),
-                (&ages, Type::FLOAT8_ARRAY),
-                (&counts, Type::INT8_ARRAY),
-            ],
-            Effect::Repeatable,
-        )
+    let params: &[Param<'_>; 4] = &[
+        (&queues, Type::TEXT_ARRAY),
+        (&outcomes, Type::TEXT_ARRAY),
+        (&ages, Type::FLOAT8_ARRAY),
+        (&counts, Type::INT8_ARRAY),
+    ];
+    let sql = &sql;
+    db.by_turns("set retention", |on| async move { on.query(sql, params, Effect::Repeatable).await })
         .await
-        .map_err(too_old)?;
-    Ok(())
+        .map(drop)
+        .map_err(too_old)
 }
 
 /// Table and function are missing in a schema that is older than this program.

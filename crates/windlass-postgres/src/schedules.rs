@@ -29,7 +29,8 @@ const SLACK: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
 impl ScheduleStore for PostgresStore {
     async fn put_schedules(&self, schedules: &[Schedule], prune: Option<&str>) -> Result<SchedulesPut> {
         self.limits.check_schedules(schedules)?;
-        declare_on(&self.db, &self.db.client("put_schedules").await?, schedules, prune).await
+        let db = &self.db;
+        db.by_turns("put_schedules", |on| async move { declare_on(db, &on, schedules, prune).await }).await
     }
 
     async fn schedules(&self, filter: &ScheduleFilter) -> Result<Vec<ScheduleRecord>> {
@@ -38,13 +39,16 @@ impl ScheduleStore for PostgresStore {
     }
 
     async fn remove_schedules(&self, names: &[String]) -> Result<Vec<bool>> {
-        let on = self.db.client("remove_schedules").await?;
-        let sql = "SELECT {schema}.remove_schedules($1)";
-        get(&ask_one(&self.db, &on, sql, &[(&names, Type::TEXT_ARRAY)]).await?, 0)
+        let (db, sql) = (&self.db, "SELECT {schema}.remove_schedules($1)");
+        let removed = db.by_turns("remove_schedules", |on| async move {
+            ask_one(db, &on, sql, &[(&names, Type::TEXT_ARRAY)]).await
+        });
+        get(&removed.await?, 0)
     }
 
     async fn pause_schedules(&self, names: &[String], paused: bool) -> Result<Vec<bool>> {
-        pause_on(&self.db, &self.db.client("pause_schedules").await?, names, paused).await
+        let db = &self.db;
+        db.by_turns("pause_schedules", |on| async move { pause_on(db, &on, names, paused).await }).await
     }
 
     async fn due_schedules(&self, limit: u32) -> Result<DueSchedules> {

@@ -33,7 +33,7 @@ pub(crate) async fn settings(db: &Database) -> Result<Settings> {
 
 pub(crate) async fn configure(db: &Database, settings: &Settings) -> Result<()> {
     settings.check()?;
-    configure_on(db, &db.client("configure").await?, settings).await
+    db.by_turns("configure", |on| async move { configure_on(db, &on, settings).await }).await
 }
 
 pub(crate) async fn configure_on(db: &Database, on: &impl Query, settings: &Settings) -> Result<()> {

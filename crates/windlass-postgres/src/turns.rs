@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 use windlass_core::{Error, ErrorKind, Result};
 
 /// For how long (as `lock_timeout` has it) a call waits for what a transaction of somebody else has, at first and then in each turn. Claims hold lanes for milliseconds.
-const TURNS: [&str; 2] = ["200ms", "20ms"];
+const TURNS: [&str; 2] = ["200ms", "50ms"];
 /// The pauses between its turns.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(500)];
 
@@ -25,8 +25,8 @@ pub(crate) async fn by_turns<T, F: Future<Output = Result<T>>>(
             Err(error) if !is_of_the_server(&error) => return Err(error),
             Err(error) if began.elapsed() >= patience => {
                 let text = format!(
-                    "{what}: not done within {patience:?}, and nothing was: a transaction that is still open has its job, its queue or its key; commit it or roll it back \
-                     (pg_stat_activity and pg_prepared_xacts show them), or ask again"
+                    "{what}: not done within {patience:?}, and nothing was: a transaction that is still open has what this needs (a job, a queue, a key, a schedule, the settings); \
+                     commit it or roll it back (pg_stat_activity and pg_prepared_xacts show them), or ask again"
                 );
                 return Err(Error::new(ErrorKind::Unavailable, text).with_source(error));
             }

@@ -168,12 +168,11 @@ pub(crate) async fn heartbeat_on(
 
 /// Asks a worker to take no more jobs.
 pub(crate) async fn drain(db: &Database, worker: WorkerId) -> Result<()> {
-    let drain = db.sql("SELECT {schema}.drain_worker($1)");
-    let connection = db.client("drain a worker").await?;
-    let row = connection
-        .query_one(&drain, &[(&worker.0, Type::INT4)], Effect::Repeatable)
-        .await
-        .map_err(too_old)?;
+    let drain = &db.sql("SELECT {schema}.drain_worker($1)");
+    let asked = db.by_turns("drain a worker", |on| async move {
+        on.query_one(drain, &[(&worker.0, Type::INT4)], Effect::Repeatable).await
+    });
+    let row = asked.await.map_err(too_old)?;
     if get(&row, 0)? { Ok(()) } else { Err(WorkerSpec::none_to_drain(worker)) }
 }
 

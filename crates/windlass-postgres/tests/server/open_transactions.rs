@@ -4,7 +4,10 @@ use crate::{cluster::Fixture, session::Session};
 use std::{sync::Arc, time::Duration};
 use tokio_postgres::Client;
 use windlass_conformance::steps::{LEASE, eventually, job, jobs};
-use windlass_core::{CancelReply, ErrorKind, JobStore, OnConflict, Unique};
+use windlass_core::{
+    CancelReply, ErrorKind, JobStore, KeyLimit, KeyLimitsChange, OnConflict, QueueLimits, Schedule,
+    ScheduleStore, Settings, Unique,
+};
 
 /// A session whose calls fail where they wait for somebody's lock. As long as that takes on a machine that is busy: whoever waits, waits for ever.
 async fn impatient(fixture: Fixture) -> Session {
@@ -286,4 +289,46 @@ async fn who_waits_for_a_transaction_leaves_others_their_connections() {
     }
     assert!(matches!(one.unwrap()[..], [CancelReply::Cancelled | CancelReply::Finished]));
     assert_eq!(two.unwrap()[0], CancelReply::Finished);
+}
+
+/// So did who changes limits, schedules, settings or a pause that somebody is changing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_changes_what_another_transaction_changes_leaves_others_their_connections() {
+    let mut fixture = Fixture::fresh().await;
+    fixture.options.pool_size = 1;
+    let store = Arc::new(fixture.store().await);
+    store.enqueue(&jobs(1)).await.unwrap();
+    store.put_schedules(&[Schedule::new("s", "@daily", job())], None).await.unwrap();
+    let locker = fixture.sql().await;
+    let took = "BEGIN; SELECT windlass.pause('q'), windlass.limit_queue('limited', concurrency => 1), windlass.limit_keys('keyed', concurrency => 1),
+        windlass.configure(max_crashes => 7::smallint), windlass.set_retention('q', 'completed', '1 hour'), windlass.pause_schedules('{s}', true)";
+    locker.batch_execute(&fixture.text(took)).await.unwrap();
+    let calls = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move {
+            let limits = QueueLimits::default().with_concurrency(2);
+            let keys = KeyLimitsChange::Default(KeyLimit::default().with_concurrency(2));
+            let (settings, names) = (Settings::default().with_max_crashes(9), ["s".to_owned()]);
+            tokio::join!(
+                store.pause("q", false),
+                store.limit("limited", &limits),
+                store.limit_keys("keyed", &keys),
+                store.configure(&settings),
+                store.pause_schedules(&names, true),
+                store.remove_schedules(&names),
+            )
+        }
+    });
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let look = || async { (locker.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) > 0).then_some(()) };
+    eventually("one of them waits", look).await;
+    store.enqueue(&[job().with_queue("other")]).await.expect("has nothing to do with it");
+    locker.batch_execute("COMMIT").await.unwrap();
+    let (resumed, limited, keyed, configured, paused, removed) = calls.await.unwrap();
+    for done in [resumed, limited, keyed, configured] {
+        done.unwrap();
+    }
+    assert_eq!((paused.unwrap().len(), removed.unwrap()), (1, vec![true]));
+    assert_eq!(store.settings().await.unwrap().max_crashes, 9);
+    assert_eq!(store.key_limits("keyed").await.unwrap().unwrap().default.concurrency, Some(2));
 }
