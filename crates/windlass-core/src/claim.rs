@@ -41,6 +41,8 @@ pub struct Claimed {
     /// There may be more than was handed out: somebody else was claiming from one of the queues just now, or
     /// [`QueueDemand::max_bytes`] were reached. Ask again soon. An empty answer that is not contended means that nothing is available.
     pub contended: bool,
+    /// Somebody else has had them for longer than claims do, as who changes a job there in a transaction that stays open: to ask again soon is in vain.
+    pub blocked: bool,
     /// Queues with [limits](crate::QueueLimits) of which nothing was handed out because the worker has no
     /// [share](crate::JobStore::share) of them.
     pub limited: Vec<Arc<str>>,

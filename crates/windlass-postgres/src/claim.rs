@@ -98,7 +98,7 @@ fn demands(request: &ClaimRequest) -> impl Iterator<Item = &QueueDemand> {
 }
 
 /// The answer of `claim`: header rows, which say when their claim was made, each followed by its jobs. A header of lane 0 is of no claim: it
-/// says that there is more; one of lane -1 names a queue with limits of which the worker has no share; one of [`RATE`] says in how many milliseconds the
+/// says that there is more, and whether it is of no use to ask soon; one of lane -1 names a queue with limits of which the worker has no share; one of [`RATE`] says in how many milliseconds the
 /// rate of a key allows more.
 struct Answer<'a> {
     wanted: Vec<&'a Arc<str>>,
@@ -135,7 +135,12 @@ impl<'a> Answer<'a> {
 
     fn read_header(&mut self, head: &[i64], row: &Row) -> Result<()> {
         match head.first() {
-            Some(0) => self.claimed.contended = true,
+            Some(0) => {
+                // Of several, as of queues with keys, which have their own, each says it.
+                let is_blocked = head.get(1) == Some(&1);
+                self.claimed.blocked = is_blocked && (self.claimed.blocked || !self.claimed.contended);
+                self.claimed.contended = true;
+            }
             Some(-1) => self.claimed.limited.push(queue_of(head, &self.wanted)?),
             Some(&RATE) => {
                 let due = head.get(1).map(|ms| Duration::from_millis(ms.unsigned_abs()));

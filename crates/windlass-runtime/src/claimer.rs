@@ -35,6 +35,8 @@ pub(crate) struct Claimer {
     idle: Idle,
     /// The last claim found other workers claiming from the same lanes: there may be work although it brought none.
     contended: bool,
+    /// And somebody has them for longer than a claim takes.
+    blocked: bool,
     outage: Outage,
 }
 
@@ -64,6 +66,7 @@ impl Claimer {
             trip: RoundTrip::default(),
             idle: Idle::new(wakeup, config.poll_interval, config.random),
             contended: false,
+            blocked: false,
             outage: Outage::new("claim", config.random),
             core,
         }
@@ -83,7 +86,7 @@ impl Claimer {
                     continue;
                 }
                 if std::mem::take(&mut self.contended) {
-                    self.idle.yield_to_others(interrupted(&core)).await;
+                    self.idle.yield_to_others(self.blocked, interrupted(&core)).await;
                 } else {
                     if self.idle.was_hinted() {
                         core.put_off.notify_one();
@@ -185,11 +188,11 @@ impl Claimer {
             () = core.switches.force.cancelled() => return,
         };
         match reply {
-            Ok(Claimed { claims, contended, limited, next_due }) => {
+            Ok(Claimed { claims, contended, blocked, limited, next_due }) => {
                 self.outage.over();
                 sharer::ask_for(&core, &limited);
                 next_due.inspect(|due| core.is_due_in(*due)); // a key's rate allows more then
-                self.contended = contended;
+                (self.contended, self.blocked) = (contended, blocked);
                 if !claims.is_empty() {
                     self.trip.observe(asked_at.elapsed());
                     self.idle.reset(self.is_busy());

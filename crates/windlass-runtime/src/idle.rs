@@ -17,6 +17,10 @@ const LONGEST_UNARMED: Duration = Duration::from_millis(250);
 /// The pauses after a claim that found other workers claiming from the same lanes: about as long as a claim takes.
 const FIRST_YIELD: Duration = Duration::from_millis(1);
 const LONGEST_YIELD: Duration = Duration::from_millis(5);
+/// After so many of those in a row that were blocked by somebody who does not claim, it is one who has the lanes for long: then it waits as for new jobs, so long at most, since
+/// nobody is told when that one is through.
+const MOST_BLOCKED: u32 = 16;
+const LONGEST_BLOCKED: Duration = Duration::from_millis(250);
 
 /// The pause between claims while no hint is left to ask for.
 const POLL_WITHOUT_HINTS: Duration = Duration::from_millis(4);
@@ -39,6 +43,8 @@ pub(crate) struct Idle {
     wait: Backoff,
     unarmed: Backoff,
     yielding: Backoff,
+    /// How often in a row others had the lanes who do not claim.
+    blocked: u32,
 }
 
 impl Idle {
@@ -53,6 +59,7 @@ impl Idle {
             wait: Backoff::new(FIRST_WAIT, poll_interval, random),
             unarmed: Backoff::new(FIRST_UNARMED, LONGEST_UNARMED, random),
             yielding: Backoff::new(FIRST_YIELD, LONGEST_YIELD, random),
+            blocked: 0,
         }
     }
 
@@ -68,11 +75,18 @@ impl Idle {
         self.wait.reset();
         self.unarmed.reset();
         self.yielding.reset();
+        self.blocked = 0;
     }
 
     /// Pauses so that other workers can claim, or returns when `interrupted`. The worker does not count as idle:
-    /// there is work.
-    pub(crate) async fn yield_to_others(&mut self, interrupted: impl Future<Output = ()>) {
+    /// there is work. Where that is `blocked` for long it waits as for new jobs, which other queues may get.
+    pub(crate) async fn yield_to_others(&mut self, blocked: bool, interrupted: impl Future<Output = ()>) {
+        self.blocked = if blocked { self.blocked + 1 } else { 0 };
+        if self.blocked > MOST_BLOCKED {
+            self.blocked = MOST_BLOCKED;
+            let _ = tokio::time::timeout(LONGEST_BLOCKED, self.pause(false, interrupted)).await;
+            return;
+        }
         let pause = self.yielding.step();
         tokio::select! {
             biased;
@@ -138,6 +152,41 @@ mod tests {
         },
     };
     use tokio::time::Instant;
+
+    /// Nothing is enqueued.
+    struct Silence;
+
+    #[async_trait]
+    impl Wakeup for Silence {
+        async fn arm(&mut self) {}
+
+        async fn wait(&mut self, timeout: Duration) -> Wake {
+            tokio::time::sleep(timeout).await;
+            Wake::Timeout
+        }
+
+        fn disarm(&mut self) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_finds_its_lanes_taken_for_long_looks_a_few_times_a_second() {
+        let mut idle = Idle::new(Box::new(Silence), Duration::from_secs(30), || 0.5);
+        for _ in 0..2 {
+            let mut looks = 0;
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_secs(60) {
+                idle.yield_to_others(true, pending()).await;
+                looks += 1;
+            }
+            assert!((240..280).contains(&looks), "{looks}");
+            // Another claims there by now, or has only just begun to change something.
+            for blocked in [false, true] {
+                let began = Instant::now();
+                idle.yield_to_others(blocked, pending()).await;
+                assert!(began.elapsed() <= LONGEST_YIELD);
+            }
+        }
+    }
 
     /// Jobs come every millisecond: a hint follows each arming at once.
     struct Flood {

@@ -5,7 +5,8 @@
 --
 -- Result: for each claim a header row (head = lane, seq, token, job_count, queue index, priority; enqueued_at =
 -- when the claim was made, so that the worker knows how long its jobs may wait that expire; the rest NULL), then its jobs. A header of lane 0 says that there is more
--- which was not handed out: another claim has the lane just now, or the bytes were used up. Ask again soon. One of lane -1 names a queue
+-- which was not handed out: another claim has the lane just now, or the bytes were used up. Ask again soon. Its second number is 1 where nobody
+-- has had anything from those lanes for 100 ms: then somebody has them for longer than claims do, as who changes a job in a transaction that stays open, and to ask soon is in vain. One of lane -1 names a queue
 -- that has work, but limits of which the worker has no share, so it gets nothing; programs that know of no limits take it for a claim without jobs.
 -- One of lane -2147483648 says in how many ms (its seq) the rate of a key of a queue allows more of the jobs that wait.
 -- Of a job attempt is NULL for one that was available from its enqueue on, which has used none up; crash_count is NULL for 0, max_attempts for 20: a value costs five times a NULL to send.
@@ -47,7 +48,9 @@ DECLARE
     v_bytes   bigint;
     v_got     integer;
     v_locked  integer := 0;
+    v_taken   integer[] := '{}'; -- lanes of which somebody else has the lock
     v_busy    boolean := false;
+    v_others  boolean := false; -- what is there may be theirs
     v_more    boolean := false;
     v_seq     bigint;
     v_from    pg_snapshot;
@@ -109,7 +112,7 @@ BEGIN
         i := v_queues[nth];
         IF i <> v_queue THEN
             v_queue := i;
-            v_more := v_more OR (v_busy AND v_left > 0);
+            v_others := v_others OR (v_busy AND v_left > 0);
             v_busy := false;
             v_left := p_limits[i];
             v_bytes := coalesce(p_bytes[i], 33554432);
@@ -117,6 +120,7 @@ BEGIN
         CONTINUE WHEN v_left <= 0;
         IF v_locked >= 200 OR NOT pg_try_advisory_xact_lock(hashtext({name} || '.lane'), v_lane) THEN
             v_busy := true;
+            v_taken := v_taken || v_lane;
             CONTINUE;
         END IF;
         v_locked := v_locked + 1;
@@ -287,8 +291,12 @@ BEGIN
             v_more := v_more OR pass = 100;
         END LOOP;
     END LOOP;
-    IF v_more OR (v_busy AND v_left > 0) THEN
-        RETURN QUERY SELECT ARRAY[0, 0, 0, 0, 0, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
+    v_others := v_others OR (v_busy AND v_left > 0);
+    IF v_more OR v_others THEN
+        RETURN QUERY SELECT ARRAY[0, CASE WHEN v_more OR v_locked >= 200 OR EXISTS (
+                SELECT 1 FROM unnest(v_taken) AS t CROSS JOIN LATERAL (
+                    SELECT k.claimed_at FROM {schema}.claim k WHERE k.lane_id = t ORDER BY k.seq DESC LIMIT 1) AS k
+                WHERE k.claimed_at > clock_timestamp() - interval '100 ms') THEN 0 ELSE 1 END, 0, 0, 0, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
                             NULL::timestamptz, NULL::text, NULL::json, NULL::text;
     END IF;
 END $$;

@@ -3,10 +3,10 @@
 use crate::{cluster::Fixture, session::Session};
 use std::{sync::Arc, time::Duration};
 use tokio_postgres::Client;
-use windlass_conformance::steps::{LEASE, eventually, job, jobs};
+use windlass_conformance::steps::{LEASE, QUEUE, eventually, job, jobs, worker_on};
 use windlass_core::{
-    CancelReply, ErrorKind, JobStore, KeyLimit, KeyLimitsChange, OnConflict, QueueLimits, Schedule,
-    ScheduleStore, Settings, Unique,
+    CancelReply, ClaimRequest, ErrorKind, JobStore, KeyLimit, KeyLimitsChange, OnConflict, QueueDemand,
+    QueueLimits, Schedule, ScheduleStore, Settings, Store, Unique,
 };
 
 /// A session whose calls fail where they wait for somebody's lock. As long as that takes on a machine that is busy: whoever waits, waits for ever.
@@ -30,6 +30,27 @@ async fn claimed(session: &Session, worker: i32, queue: &str, most: u32) -> i64 
         "SELECT count(*) FROM windlass.claim({worker}, '{{{queue}}}', '{{{most}}}') WHERE id IS NOT NULL"
     );
     session.value(&claim).await
+}
+
+/// Who asks again in milliseconds, as after a claim that met another one, claims a hundred times a second for as long as the transaction is open.
+#[tokio::test]
+async fn a_claim_tells_other_claims_from_who_has_the_lane_for_long() {
+    let s = impatient(Fixture::fresh().await).await;
+    let store: Arc<dyn Store> = Arc::new(s.fixture.store().await);
+    let ids = store.enqueue(&jobs(3)).await.unwrap();
+    let worker = worker_on(&store).await;
+    assert_eq!(worker.claim(1).await.len(), 1);
+    let editor = open(&s.fixture, &format!("windlass.edit({}, priority => 5)", ids[2])).await;
+    let request = ClaimRequest { worker: worker.id, queues: vec![QueueDemand::new(QUEUE, 10)] };
+    for (since, blocked) in [("1 minute", true), ("-1 minute", false)] {
+        s.run(&format!("UPDATE windlass.claim SET claimed_at = clock_timestamp() - interval '{since}'"))
+            .await;
+        let claimed = store.claim(&request).await.unwrap();
+        assert_eq!((claimed.claims.len(), claimed.contended, claimed.blocked), (0, true, blocked), "{since}");
+    }
+    editor.batch_execute("ROLLBACK").await.unwrap();
+    let claimed = store.claim(&request).await.unwrap();
+    assert_eq!((claimed.claims.len(), claimed.contended, claimed.blocked), (1, false, false));
 }
 
 /// In the worker's own row the request kept its heartbeats waiting until its lease was over, and then every rescue, of any worker.
