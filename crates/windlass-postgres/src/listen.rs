@@ -132,7 +132,7 @@ async fn forward(mut connection: Connection<Socket, TlsStream>, shared: &Shared)
 /// when it never listened.
 async fn keep_alive(listener: &Arc<Listener>, pools: &Pools, shared: &Shared, listen: &str) -> Result<()> {
     let patience = pools.call_timeout();
-    ask(listener, &format!("{listen}; {NO_TIMEOUTS}"), patience).await?;
+    ask(listener, &format!("SET statement_timeout = 0; {listen}; {NO_TIMEOUTS}"), patience).await?;
     *lock(&shared.listener) = Some(Arc::clone(listener));
     // What was asked for before is not told again.
     shared.requested(None);

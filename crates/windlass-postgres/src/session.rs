@@ -27,8 +27,9 @@ use windlass_core::{Error, ErrorKind, Result};
 
 /// Databases and roles may set other defaults: claims need READ COMMITTED, [`CommitWatch`] the warnings. Calls have
 /// deadlines of their own, by which they repeat what they can: a limit of the role below them would cancel a large
-/// settlement each time anew. Which limits there are depends on the server's version.
-const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; SET client_min_messages = 'warning'; SET jit = off";
+/// settlement each time anew, and one of a few milliseconds what takes it away. Which limits there are depends on the server's version.
+const SETTINGS: &str = "SET statement_timeout = 0; SET default_transaction_isolation = 'read committed'; SET client_min_messages = 'warning'; SET jit = off;
+    SET extra_float_digits = 1";
 /// Takes away the limits that the role or the database sets.
 pub(crate) const NO_TIMEOUTS: &str = "SELECT set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE name IN ('statement_timeout', 'lock_timeout',
         'transaction_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout')";

@@ -3,7 +3,7 @@
 use crate::{cluster::Fixture, session::Session};
 use std::sync::Arc;
 use windlass_conformance::steps::{LATER, enqueue_jobs, eventually, worker_on};
-use windlass_core::{ErrorKind, JobStore, Program, Store, WorkerSpec};
+use windlass_core::{ErrorKind, JobStore, Load, Program, Store, WorkerSpec};
 use windlass_postgres::{Access, PostgresOptions, PostgresStore};
 
 async fn connect(url: &str) -> windlass_core::Result<PostgresStore> {
@@ -157,4 +157,18 @@ async fn programs_that_migrate_at_once_behind_a_pooler_mind_no_settings_of_their
     ))
     .await
     .unwrap();
+}
+
+/// A millisecond for each statement was not enough for the one that takes such limits away, and of what is stored all digits count.
+#[tokio::test]
+async fn settings_of_a_role_that_hinder_are_set_aside() {
+    let fixture =
+        Fixture::with("&options=-c%20statement_timeout%3D1ms%20-c%20extra_float_digits%3D-15").await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let ids = enqueue_jobs(&store, 3).await;
+    let worker = worker_on(&store).await;
+    assert_eq!(worker.drain(10).await, ids);
+    let load = Load { memory_bytes: None, jobs_per_second: Some(2_604.5) };
+    store.heartbeat_with(worker.id, load).await.unwrap();
+    assert_eq!(store.status().await.unwrap().workers[0].load, load);
 }
