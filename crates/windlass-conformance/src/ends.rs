@@ -22,6 +22,11 @@ pub async fn what_ended_is_told(fixture: &dyn Fixture) {
     store.cancel(&[ids[6]]).await.expect("cancel");
     let unknown = JobId(i64::MAX);
     let asked: Vec<_> = ids.iter().copied().chain([unknown]).collect();
+    let mut states = Vec::new();
+    for id in &asked {
+        states.push(store.job(*id).await.expect("job").map(|job| job.state));
+    }
+    assert_eq!(store.states(&asked).await.expect("states"), states, "of each by itself");
     let Ended { mut jobs, unknown: missing } = store.ended(&asked).await.expect("ended");
     jobs.sort_by_key(|job| job.id);
     let told: Vec<_> = jobs.iter().map(|job| (job.id, job.state)).collect();

@@ -1,7 +1,7 @@
 use crate::{
     Args, AuditStore, CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, Error, ErrorKind,
     EventPage, EventRequest, History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord,
-    KeyLimits, KeyLimitsChange, Load, NewJob, OnSchedules, QueueFilter, QueueLimits, QueueStats,
+    JobState, KeyLimits, KeyLimitsChange, Load, NewJob, OnSchedules, QueueFilter, QueueLimits, QueueStats,
     Registration, ReportRequest, Reported, Result, RetentionRule, RetryReply, ScheduleStore, Settings,
     SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, TimingStore, WorkerId, WorkerSpec,
 };
@@ -251,6 +251,15 @@ pub trait JobStore: Send + Sync + 'static {
 
     /// The store's state. Cheap at any number of queues and jobs.
     async fn status(&self) -> Result<StoreStatus>;
+
+    /// In which states these jobs are, in order; `None` of one that is unknown. For previews of what many jobs are named for.
+    async fn states(&self, ids: &[JobId]) -> Result<Vec<Option<JobState>>> {
+        let mut states = Vec::with_capacity(ids.len());
+        for id in ids {
+            states.push(self.job(*id).await?.map(|job| job.state));
+        }
+        Ok(states)
+    }
 
     /// Those of these jobs that have ended, as [`Self::job`] tells without their errors, and those that are unknown. Asked again
     /// and again while somebody waits for them.

@@ -276,6 +276,11 @@ macro_rules! wrap_store {
             fn wakeup(&self) -> Box<dyn $crate::Wakeup> { self.$store.wakeup() }
         ], $($rest)*);
     };
+    (@ $type:ty, $store:ident, [$($done:tt)*], states $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn states(&self, ids: &[$crate::JobId]) -> $crate::Result<Vec<Option<$crate::JobState>>> { self.$store.states(ids).await }
+        ], $($rest)*);
+    };
     (@ $type:ty, $store:ident, [$($done:tt)*], ended $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
             async fn ended(&self, ids: &[$crate::JobId]) -> $crate::Result<$crate::Ended> { self.$store.ended(ids).await }

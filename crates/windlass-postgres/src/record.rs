@@ -9,7 +9,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use tokio_postgres::{Row, types::Type};
-use windlass_core::{Args, AttemptError, Attributes, JobId, JobRecord, Result, WorkerId};
+use windlass_core::{Args, AttemptError, Attributes, JobId, JobRecord, JobState, Result, WorkerId};
 
 /// A page of failed jobs asks for each of them: so what its attempts ended with comes with the job, in one statement.
 pub(crate) async fn job(db: &Database, id: JobId) -> Result<Option<JobRecord>> {
@@ -26,6 +26,17 @@ pub(crate) async fn job(db: &Database, id: JobId) -> Result<Option<JobRecord>> {
     record.errors = errors(row)?;
     record.report = reported(db, &connection, id).await?.map(Box::new);
     Ok(Some(record))
+}
+
+/// In which states jobs are, asked in one statement.
+pub(crate) async fn states(db: &Database, ids: &[JobId]) -> Result<Vec<Option<JobState>>> {
+    let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
+    let connection = db.client("find jobs").await?;
+    let sql = db.sql(
+        "SELECT (SELECT r.state FROM {schema}.job_record(u.id) r) FROM unnest($1) WITH ORDINALITY AS u(id, n) ORDER BY u.n",
+    );
+    let rows = connection.query(&sql, &[(&ids, Type::INT8_ARRAY)], Effect::Repeatable).await?;
+    rows.iter().map(|row| get::<Option<&str>>(row, 0)?.map(str::parse).transpose()).collect()
 }
 
 /// The last three columns. Without attempts that failed they are NULL.

@@ -19,10 +19,10 @@ use std::time::Duration;
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit,
-    JobFilter, JobId, JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange, Leader, Limits, Load,
-    MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits, QueueStats, Registration,
-    ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply,
-    SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    JobFilter, JobId, JobPage, JobRecord, JobState, JobStore, KeyLimits, KeyLimitsChange, Leader, Limits,
+    Load, MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits, QueueStats,
+    Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Settings,
+    SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Jobs in a PostgreSQL database. Cheap to clone, clones are the same store; connections open when they are
@@ -224,6 +224,10 @@ impl JobStore for PostgresStore {
 
     async fn status(&self) -> Result<StoreStatus> {
         stats::status(&self.db).await
+    }
+
+    async fn states(&self, ids: &[JobId]) -> Result<Vec<Option<JobState>>> {
+        record::states(&self.db, ids).await
     }
 
     async fn ended(&self, ids: &[JobId]) -> Result<Ended> {

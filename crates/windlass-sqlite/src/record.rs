@@ -51,6 +51,12 @@ pub(crate) fn ended(conn: &Connection, ids: &[JobId]) -> Outcome<Ended> {
     Ok(ended)
 }
 
+/// In which states jobs are.
+pub(crate) fn states(conn: &Connection, ids: &[JobId]) -> Outcome<Vec<Option<JobState>>> {
+    let mut records = Records::new(conn)?;
+    ids.iter().map(|id| Ok(records.find(*id)?.map(|job| job.state))).collect()
+}
+
 /// One job with its errors and what its handlers said.
 pub(crate) fn job(conn: &Connection, id: JobId) -> Outcome<Option<JobRecord>> {
     let Some(mut record) = Records::new(conn)?.find(id)? else { return Ok(None) };

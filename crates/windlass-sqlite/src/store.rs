@@ -33,11 +33,11 @@ use tokio::{
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, EventPage, EventRequest, Heartbeat, History,
-    HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange,
-    Leader, Limits, Load, MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits,
-    QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply,
-    Settings, SettleReply, SettleRequest, Settled, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup,
-    WorkerId, WorkerSpec,
+    HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobState, JobStore, KeyLimits,
+    KeyLimitsChange, Leader, Limits, Load, MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter,
+    QueueLimits, QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule,
+    RetryReply, Settings, SettleReply, SettleRequest, Settled, Share, ShareRequest, StoreStatus, UniqueBatch,
+    Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is
@@ -508,6 +508,11 @@ impl JobStore for SqliteStore {
     async fn status(&self) -> Result<StoreStatus> {
         let (path, now) = (self.path.clone(), self.options.clock.now());
         self.read(move |conn| stats::status(conn, &path, now)).await
+    }
+
+    async fn states(&self, ids: &[JobId]) -> Result<Vec<Option<JobState>>> {
+        let ids = ids.to_vec();
+        self.read(move |conn| record::states(conn, &ids)).await
     }
 
     async fn ended(&self, ids: &[JobId]) -> Result<Ended> {

@@ -7,7 +7,7 @@ use crate::Client;
 use std::{borrow::Cow, collections::HashSet, future::pending, pin::Pin, time::Duration};
 use tokio::time::{Instant, sleep_until};
 use verb::Verb;
-use windlass_core::{AuditEntry, Error, ErrorKind, JobEdit, JobFilter, JobId, Limits, Result};
+use windlass_core::{AuditEntry, Envelope, Error, ErrorKind, JobEdit, JobFilter, JobId, Limits, Result};
 
 /// How many jobs one call to the store names at most.
 const CHUNK: u32 = 500;
@@ -279,11 +279,21 @@ impl Selection<'_> {
 
     /// What would become of jobs that were named: each is looked at, since nobody has said, as a filter does, that it can be done to them.
     async fn look(&mut self, verb: &Verb, ids: &[JobId], touched: &mut Touched) -> Result<()> {
-        let mut would = Vec::new();
-        for id in ids {
-            let job = self.client.store().job(*id).await?;
-            if verb.would(job.as_ref(), touched) {
-                would.push(*id);
+        let (store, mut would) = (self.client.store(), Vec::new());
+        if verb.sets_args() {
+            for id in ids {
+                let job = store.job(*id).await?; // one by one: args may be large
+                let is_sealed =
+                    job.as_ref().is_some_and(|job| Envelope::is_one(job.args.as_str().as_bytes()));
+                if verb.would(job.map(|job| job.state), is_sealed, touched) {
+                    would.push(*id);
+                }
+            }
+        } else {
+            for (id, state) in ids.iter().zip(store.states(ids).await?) {
+                if verb.would(state, false, touched) {
+                    would.push(*id);
+                }
             }
         }
         touched.selected += ids.len() as u64;

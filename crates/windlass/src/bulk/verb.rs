@@ -1,6 +1,6 @@
 use super::touched::Touched;
 use windlass_core::{
-    CancelReply, DeleteReply, EditReply, Envelope, JobEdit, JobId, JobRecord,
+    CancelReply, DeleteReply, EditReply, JobEdit, JobId,
     JobState::{self, Available, Cancelled, Discarded, Retryable, Running, Scheduled},
     Result, RetryReply, Store,
 };
@@ -55,14 +55,17 @@ impl Verb {
         }
     }
 
-    /// Whether it would be done to a job, where there is one; counts it so.
-    pub(super) fn would(&self, job: Option<&JobRecord>, touched: &mut Touched) -> bool {
-        let Some(job) = job.filter(|job| self.can_be_done_to().contains(&job.state)) else {
+    /// Whether it is done to no job whose args are encrypted.
+    pub(super) fn sets_args(&self) -> bool {
+        matches!(self, Self::Edit(edit) if edit.args().is_some())
+    }
+
+    /// Whether it would be done to a job in this state; counts it so.
+    pub(super) fn would(&self, state: Option<JobState>, is_sealed: bool, touched: &mut Touched) -> bool {
+        if !state.is_some_and(|state| self.can_be_done_to().contains(&state)) {
             touched.left += 1;
             return false;
-        };
-        let sets_args = matches!(self, Self::Edit(edit) if edit.args().is_some());
-        let is_sealed = sets_args && Envelope::is_one(job.args.as_str().as_bytes());
+        }
         *(if is_sealed { &mut touched.encrypted } else { &mut touched.done }) += 1;
         !is_sealed
     }
