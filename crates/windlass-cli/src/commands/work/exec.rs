@@ -20,7 +20,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-use windlass::{Args, Context, ErrorKind, Outcome, TraceContext, Traces};
+use windlass::{Args, Context, Error, ErrorKind, Outcome, TraceContext, Traces};
 
 /// `EX_DATAERR`: the job can never succeed.
 const EXIT_DISCARD: i32 = 65;
@@ -28,6 +28,8 @@ const EXIT_DISCARD: i32 = 65;
 const EXIT_SNOOZE: i32 = 75;
 /// How long a job waits whose program said "not now".
 const SNOOZE: Duration = Duration::from_secs(60);
+/// How long one waits that was not started, because the store is out of reach.
+const AWAY: Duration = Duration::from_secs(5);
 /// How long to read a result on after the program ended, while a child of its own keeps stdout open.
 const STDOUT_GRACE: Duration = Duration::from_secs(5);
 /// The same of stderr.
@@ -57,7 +59,7 @@ impl Program {
         let checkpoint = match context.last_checkpoint::<Args>().await {
             Ok(checkpoint) => checkpoint,
             Err(error) if error.kind() == ErrorKind::SchemaTooOld => None, // which keeps none
-            Err(error) => return failed(format!("cannot read what an attempt before kept: {error}")),
+            Err(error) => return unread(&error),
         };
         let Started { mut running, stdin, stdout, stderr, said } = match self.spawn(&context, checkpoint) {
             Ok(started) => started,
@@ -150,6 +152,16 @@ fn judge(status: ExitStatus, result: Option<Args>, tail: &str) -> Outcome {
     }
 }
 
+/// What an attempt before kept cannot be read, so the program is not started. A store that is out of reach costs the job no attempt.
+fn unread(error: &Error) -> Outcome {
+    let why = format!("cannot read what an attempt before kept: {error}");
+    if !error.is_retryable() {
+        return failed(why);
+    }
+    tracing::warn!("{why}; the job comes again in {} s", AWAY.as_secs());
+    Outcome::Snooze(AWAY)
+}
+
 fn failed(error: String) -> Outcome {
     Outcome::Retry { after: None, error }
 }
@@ -174,5 +186,12 @@ mod tests {
         assert_eq!(judged(3 << 8), failed("exit code 3: oh no".to_owned()));
         assert_eq!(judged(9), failed("killed by signal 9 (SIGKILL): oh no".to_owned()));
         assert_eq!(judged(40), failed("killed by signal 40: oh no".to_owned()));
+    }
+
+    #[test]
+    fn a_store_that_is_out_of_reach_takes_no_attempt() {
+        assert_eq!(unread(&Error::new(ErrorKind::Unavailable, "away")), Outcome::Snooze(AWAY));
+        let damaged = unread(&Error::new(ErrorKind::Internal, "damaged"));
+        assert_eq!(damaged, failed("cannot read what an attempt before kept: damaged".to_owned()));
     }
 }
