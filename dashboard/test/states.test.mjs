@@ -84,9 +84,9 @@ for (const size of ['desktop', 'phone']) {
     const { page, mock } = await open(t, { size, path: 'queues' });
     const [long, version, kind] = ['q'.repeat(128), `v${'2'.repeat(199)}`, `${'🚀שלום'.repeat(12)}`];
     Object.assign(mock.store.queues[0], { name: long, available: 7, paused: false });
-    Object.assign(mock.store.workers[0], { name: long, program: long, app_version: version, queues: ['w'.repeat(128)] });
+    Object.assign(mock.store.workers[0], { name: 'w'.repeat(200), program: long, app_version: version, queues: ['w'.repeat(128)] });
     const job = [...mock.store.jobs.values()].find(each => each.state === 'discarded');
-    Object.assign(job, { kind, key: kind, tags: [long, kind], reason: `${'no space '.repeat(40)}\n`.repeat(30) });
+    Object.assign(job, { kind, key: kind, tags: [long, kind], claimed_by: mock.store.workers[0].id, reason: `${'no space '.repeat(40)}\n`.repeat(30) });
     Object.assign(mock.store.schedules[0], { name: long });
     Object.assign(mock.store.schedules[0].definition, { kind: 'k'.repeat(200), queue: long });
     const first = 'no space left '.repeat(10).trim();
@@ -157,4 +157,36 @@ test('beside another panel the queues of the overview have room for their names'
       assert.ok(await link.evaluate(link => link.scrollWidth <= link.clientWidth), `at ${width} px all of ${name} is shown`);
     }
   }
+});
+
+test('a mark of writing direction turns nothing around that stands behind it', async t => {
+  const { page, mock } = await open(t, { path: 'workers' });
+  const job = [...mock.store.jobs.values()].find(each => each.state === 'discarded');
+  Object.assign(job, { kind: 'bill\u202egpj.exe', key: 'k\u202ek', tags: ['vip'], reason: null });
+  /** Whether a text is drawn from left to right, where its last letters stand. */
+  const isForward = (selector, text) => page.evaluate(([selector, text]) => {
+    for (const element of document.querySelectorAll(selector)) {
+      const walk = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+      for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+        const at = node.data.indexOf(text);
+        if (at < 0) continue;
+        const left = index => {
+          const range = document.createRange();
+          range.setStart(node, index);
+          range.setEnd(node, index + 1);
+          return range.getBoundingClientRect().left;
+        };
+        return left(at) < left(at + text.length - 1);
+      }
+    }
+    return `no ${text}`;
+  }, [selector, text]);
+  await page.goto(mock.url + 'jobs?tag=vip');
+  await page.getByText('vip').last().waitFor();
+  await settled(page);
+  assert.equal(await isForward('.j-args', 'vip'), true);
+  Object.assign(job, { reason: 'bad name x\u202egpj.exe\nsecond line' });
+  await page.goto(mock.url + `jobs/${job.id}`);
+  await page.getByText('second line').waitFor();
+  assert.equal(await isForward('.events', 'second line'), true);
 });
