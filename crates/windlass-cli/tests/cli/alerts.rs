@@ -1,12 +1,15 @@
 //! deploy/grafana and deploy/prometheus use metrics, labels and values that there are.
 
 use crate::{
+    examples::left_out,
     figures::{FIGURES, GUIDE},
     promql::check,
     yaml,
 };
 use serde_json::Value;
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, process::Command};
+
+const TRIALS: &str = "../../deploy/prometheus/windlass.rules.test.yml";
 
 #[test]
 fn the_dashboard_asks_for_metrics_that_are_there() {
@@ -67,4 +70,29 @@ fn alerts_ask_for_metrics_that_are_there_and_say_what_to_do() {
         assert!(headings.remove(name.strip_prefix("Windlass").unwrap()), "the guide says nothing of {name}");
     }
     assert!(headings.is_empty(), "the guide has alerts that are not there: {headings:?}");
+}
+
+/// `make deps` installs promtool where it is to be had.
+#[test]
+fn alerts_fire_when_they_should_and_not_otherwise() {
+    let text = fs::read_to_string(TRIALS).unwrap();
+    let trials = yaml::documents(&text).remove(0);
+    let list = |value: &Value, name: &str| value[name].as_array().unwrap().clone();
+    for trial in list(&trials, "tests") {
+        for series in list(&trial, "input_series") {
+            let series = series["series"].as_str().unwrap();
+            check(
+                &series.replace("instance=\"a\",job=\"windlass\"", "").replace("{,", "{").replace("{}", ""),
+            );
+        }
+    }
+    let rules = fs::read_to_string("../../deploy/prometheus/windlass.rules.yml").unwrap();
+    for name in rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
+        let fires = format!("'ALERTS{{alertname=\"{name}\",alertstate=\"firing\",");
+        assert!(text.contains(&fires), "in no trial {name} fires");
+    }
+    match Command::new("promtool").args(["test", "rules", TRIALS]).output() {
+        Err(_) => left_out("trial of the alerts by promtool", "promtool", false),
+        Ok(said) => assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr)),
+    }
 }
