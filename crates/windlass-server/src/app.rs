@@ -1,6 +1,7 @@
 use crate::{
-    TraceUrl, audit::Audit, auth::Auth, bulk::Bulk, counts::Counts, enqueued::Enqueued, live::Live,
-    metrics::Metrics, overview::Overview, past::Past, redact::Redaction, replays::Replays, work::Work,
+    TraceUrl, audit::Audit, auth::Auth, bodies::Bodies, bulk::Bulk, counts::Counts, enqueued::Enqueued,
+    live::Live, metrics::Metrics, overview::Overview, past::Past, redact::Redaction, replays::Replays,
+    work::Work,
 };
 use axum::{extract::FromRequestParts, extract::NestedPath, http::request::Parts};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub(crate) struct App {
     pub(crate) past: Past,
     pub(crate) overview: Overview,
     pub(crate) live: Arc<Live>,
+    pub(crate) bodies: Bodies,
     pub(crate) bulk: Bulk,
     pub(crate) work: Arc<Work>,
     pub(crate) metrics: Metrics,

@@ -1,6 +1,7 @@
 //! What requests say, read strictly: unknown fields, wrong types and other media are refused.
 
 use crate::{
+    bodies::Room,
     objects::Objects,
     problem::{Problem, pointer_token},
 };
@@ -19,13 +20,13 @@ use tokio::time::timeout;
 use windlass::JobId;
 use windlass_bridge::in_words;
 
-/// A JSON body, bounded by the route's limit.
-pub(crate) struct Body(Bytes);
+/// A JSON body, bounded by the route's limit, with its room.
+pub(crate) struct Body(Bytes, Option<Room>);
 
 impl<S: Send + Sync> FromRequest<S> for Body {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(mut request: Request, state: &S) -> Result<Self, Problem> {
         let refused =
             |detail| Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail);
         let media = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -39,7 +40,10 @@ impl<S: Send + Sync> FromRequest<S> for Body {
                 format!("the body is sent with Content-Encoding {coding:?}; send it as it is, without that");
             return Err(refused(detail));
         }
-        read_whole(request, state).await.map(Self)
+        let room = request.extensions_mut().remove::<Room>();
+        let whole = read_whole(request, state).await?;
+        let room = room.map(|room| room.of(whole.len()));
+        Ok(Self(whole, room))
     }
 }
 
@@ -71,6 +75,11 @@ impl Body {
     /// As it came.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// It is not needed any more; its room is, as long as what was read of it.
+    pub(crate) fn into_room(self) -> Option<Room> {
+        self.1
     }
 
     /// Reads it.

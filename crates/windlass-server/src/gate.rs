@@ -4,6 +4,7 @@ use crate::{
     app::App,
     audit::{Attempt, Note},
     auth::{Identity, Role, Via, check_read, check_write},
+    bodies::{Room, most_of},
     extract::{Most, read_whole},
     passed_over::{refuse_body, refuse_parameters},
     problem::Problem,
@@ -114,6 +115,7 @@ impl Gate {
         };
         let call = match id {
             Some(id) => {
+                self.make_room(&mut parts, most_of(&body, self.body_limit)).await?;
                 let whole = self.whole(body).await?;
                 body = Body::from(whole.clone());
                 Some(Call::new(id, &whole))
@@ -158,7 +160,7 @@ impl Gate {
         let target = target.split_once("/api/v1").map_or(target.as_str(), |(_, path)| path).to_owned();
         let request_id = parts.extensions.get::<RequestId>().map_or_else(String::new, |id| id.0.clone());
         let allowed = match self.check(&identity, least, &parts.headers) {
-            Ok(()) => self.heard(&parts.uri, body).await,
+            Ok(()) => self.taken(&mut parts, body).await,
             Err(problem) => Err(problem),
         };
         let response = match allowed {
@@ -202,6 +204,22 @@ impl Gate {
         }
         within(TIMEOUT, refuse_body(body)).await??;
         Ok(Body::empty())
+    }
+
+    /// The same, when there is room for it.
+    async fn taken(&self, parts: &mut Parts, body: Body) -> Result<Body, Problem> {
+        let body = self.heard(&parts.uri, body).await?;
+        self.make_room(parts, most_of(&body, self.body_limit)).await?;
+        Ok(body)
+    }
+
+    /// Whoever reads the body gives its room back.
+    async fn make_room(&self, parts: &mut Parts, length: usize) -> Result<(), Problem> {
+        if matches!(self.does, Does::Write | Does::Work) && parts.extensions.get::<Room>().is_none() {
+            let room = self.app.bodies.room(length).await?;
+            room.map(|room| parts.extensions.insert(room));
+        }
+        Ok(())
     }
 
     fn check(&self, identity: &Identity, least: Role, headers: &HeaderMap) -> Result<(), Problem> {

@@ -19,6 +19,7 @@ mod assets;
 mod audit;
 mod auth;
 mod base_path;
+mod bodies;
 mod bulk;
 mod connections;
 mod counts;

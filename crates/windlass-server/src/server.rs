@@ -6,6 +6,7 @@ use crate::{
     audit::Audit,
     auth::{Access, Auth, AuthFile, Role},
     base_path::BasePath,
+    bodies::{self, Bodies},
     bulk::Bulk,
     connections,
     counts::Counts,
@@ -77,6 +78,7 @@ pub struct Builder {
     read_only: bool,
     port: Option<u16>,
     trace_url: Option<TraceUrl>,
+    body_memory: usize,
 }
 
 impl Builder {
@@ -110,9 +112,16 @@ impl Builder {
         Self { trace_url: url.into(), ..self }
     }
 
+    /// How many bytes of bodies may be in memory at once, over all requests; 64 MiB by default. One that would be more waits, for ten seconds at
+    /// most. With what is made of them a server takes some four times as much.
+    #[must_use]
+    pub fn body_memory(self, bytes: usize) -> Self {
+        Self { body_memory: bytes, ..self }
+    }
+
     /// The server; it does nothing yet.
     pub fn build(self) -> Server {
-        let Self { client, access, redaction, read_only, port, trace_url } = self;
+        let Self { client, access, redaction, read_only, port, trace_url, body_memory } = self;
         let stop = CancellationToken::new();
         let audit = Arc::new(Audit::new(client.clone(), read_only));
         let auth = Auth::new(access, port);
@@ -125,6 +134,7 @@ impl Builder {
             past: Past::default(),
             overview: Overview::default(),
             live: Arc::new(Live::new(stop.clone())),
+            bodies: Bodies::new(body_memory),
             bulk: Bulk::new(client.clone(), audit, stop.child_token()),
             work: Arc::new(Work::new(client.clone(), stop.clone())),
             metrics: Metrics::new(),
@@ -149,6 +159,7 @@ impl Server {
             read_only: false,
             port: None,
             trace_url: None,
+            body_memory: bodies::MOST,
         }
     }
 

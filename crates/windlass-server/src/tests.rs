@@ -2,6 +2,7 @@
 
 mod attacks;
 mod auth_file;
+mod bodies;
 mod bulk;
 mod compressed;
 mod connections;

@@ -18,11 +18,10 @@ const CONNECTIONS: usize = 4;
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The 11,000 connections that it takes are an open file each, and so is what it has of the store.
 const FILES: u64 = 16_384;
+/// The least room for bodies: what calls take that do not enqueue.
+const LEAST_BODIES: u64 = 1 << 20;
 
 /// How to serve the dashboard and the HTTP API.
-///
-/// Without --auth only this machine is served: everybody on it looks, and who opens the address that the start prints may do
-/// everything. Stops at SIGTERM or SIGINT. Guide: docs/guide/operate.md.
 #[derive(clap::Args)]
 pub(crate) struct Serve {
     /// Where to listen; a port alone is for this machine. An address that others reach needs --auth; a port of 0 takes a free one
@@ -40,6 +39,9 @@ pub(crate) struct Serve {
     /// Refuses whatever changes something
     #[arg(long)]
     read_only: bool,
+    /// How many bytes of requests' bodies are in memory at once, at least a MiB; who would send more waits, and is refused (503) after ten seconds
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20, value_parser = clap::value_parser!(u64).range(LEAST_BODIES..))]
+    body_memory: u64,
 }
 
 impl Serve {
@@ -59,6 +61,7 @@ impl Serve {
             .port(address.port())
             .read_only(self.read_only)
             .trace_url(self.trace_url)
+            .body_memory(usize::try_from(self.body_memory).unwrap_or(usize::MAX))
             .build();
         let url = format!("http://{address}{}/", self.base_path.as_str());
         let login = server.start_key()?.map(|key| format!("{url}#key={key}"));

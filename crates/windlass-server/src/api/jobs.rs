@@ -151,11 +151,13 @@ pub(crate) async fn enqueue(State(app): Shared, headers: HeaderMap, body: Body) 
         trace.carry(&mut jobs);
     }
     let any_unique = jobs.iter().any(|job| job.unique().is_some());
-    let (ids, repeated) = match key_of(&headers)? {
+    let under_way = key_of(&headers)?.map(|key| (key, app.enqueued.begin(key, &body)));
+    // Nothing is read of it any more; its jobs take as much, until they are stored.
+    let _room = body.into_room();
+    let (ids, repeated) = match under_way {
         None if any_unique => return Ok(stored(&app.client.enqueue_many_unique(jobs).await?)),
         None => (app.client.enqueue_many(jobs).await?, false),
-        Some(key) => {
-            let under_way = app.enqueued.begin(key, &body);
+        Some((key, under_way)) => {
             let once = app.client.enqueue_many_once(key, jobs).await?;
             match once.repeated {
                 true if under_way.is_of_another() => return Err(reused()),

@@ -51,7 +51,8 @@ pub(crate) async fn take_turn(
 ) -> Result<Json<TurnAnswer>, Problem> {
     let member = app.work.find(&worker, &identity)?;
     let _call = member.call();
-    Ok(Json(turn(&app.work, &member, body.read()?).await?))
+    let said = body.read()?;
+    Ok(Json(turn(&app.work, &member, said, body.into_room()).await?))
 }
 
 pub(crate) async fn beat(

@@ -1,7 +1,7 @@
 //! One turn of a worker: what is done is settled, then it gets jobs, and where there are none it waits for some.
 
 use super::{Member, TurnAnswer, TurnBody, Work, reports, waiters::Place};
-use crate::problem::Problem;
+use crate::{bodies::Room, problem::Problem};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until};
 use windlass::{
@@ -16,6 +16,7 @@ pub(crate) async fn turn(
     work: &Work,
     member: &Arc<Member>,
     mut said: TurnBody,
+    room: Option<Room>,
 ) -> Result<TurnAnswer, Problem> {
     let (done, want, wait) = (said.hand_ins(member)?, said.want(member)?, said.wait()?);
     let reports = reports::read(std::mem::take(&mut said.reports), member)?;
@@ -27,6 +28,7 @@ pub(crate) async fn turn(
     // Of a job that is done now, too.
     let reported = reports::store(member, reports).await?;
     let settled = member.remote.settle(done).await?;
+    drop(room);
     let mut beat = member.remote.beat().await?;
     let held = if said.again {
         let held = member.remote.again().await;
