@@ -32,6 +32,30 @@ fn lists_filter_and_page() {
     assert_eq!(home.run(&["jobs", "list", "--queue", "none"]).done().stdout, "no jobs\n");
 }
 
+/// They are read and printed some at a time.
+#[test]
+fn a_long_list_is_one_document() {
+    let home = Home::new();
+    let lines: String = (0..90).map(|n| format!("{{\"kind\":\"a\",\"args\":{{\"n\":{n}}}}}\n")).collect();
+    std::fs::write(home.path().join("jobs"), lines).unwrap();
+    home.run(&["enqueue", "--many", "jobs"]).done();
+    let numbers = |page: &serde_json::Value| -> Vec<u64> {
+        page["jobs"].as_array().unwrap().iter().map(|job| job["args"]["n"].as_u64().unwrap()).collect()
+    };
+    let page = home.json(&["jobs", "list", "--limit", "85"]);
+    assert_eq!(numbers(&page), (5..90).rev().collect::<Vec<_>>());
+    let rest = home.json(&["jobs", "list", "--after", page["next"].as_str().unwrap()]);
+    assert_eq!((numbers(&rest), rest["next"].is_null()), (vec![4, 3, 2, 1, 0], true));
+    let text = home.run(&["jobs", "list", "--limit", "85", "--json"]).done().stdout;
+    assert!(
+        text.starts_with("{\n  \"jobs\": [\n    {\n      \"id\": ") && text.ends_with("\"\n}\n"),
+        "{text}"
+    );
+    let none = home.run(&["jobs", "list", "--queue", "none", "--json"]).done().stdout;
+    assert_eq!(none, "{\n  \"jobs\": [],\n  \"next\": null\n}\n");
+    assert_eq!(home.run(&["jobs", "list", "--limit", "85"]).done().stdout.lines().count(), 88);
+}
+
 #[test]
 fn jobs_are_found_by_args_and_error() {
     let home = Home::new();
