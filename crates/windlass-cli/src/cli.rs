@@ -25,9 +25,13 @@ pub(crate) struct Cli {
     command: Command,
 }
 
+// What stands here behind the first line is in the help of a command, as it is nowhere else: clap puts this in the place of what its options say of
+// themselves.
 #[derive(Subcommand)]
 enum Command {
     /// Enqueues and works a million jobs, and reports speed and latency
+    ///
+    /// Runs in a temporary SQLite file, or in the store named with --store, there in a queue of its own.
     Demo(Demo),
     /// Creates or upgrades the schema of the store
     Migrate(Migrate),
@@ -36,6 +40,17 @@ enum Command {
     /// Enqueues one job, or many from a file
     Enqueue(Enqueue),
     /// Works jobs by running a program for each
+    ///
+    /// With --exec, the program gets the job's args as JSON on stdin, and WINDLASS_JOB_ID, WINDLASS_KIND, WINDLASS_QUEUE,
+    /// WINDLASS_ATTEMPT and WINDLASS_MAX_ATTEMPTS, and TRACEPARENT where the job is a part of a trace. Exit code 0 completes the job, 65 discards it, 75 puts it
+    /// off for a minute without using up an attempt; anything else is a failure, and the end of stderr is kept
+    /// as its error. Its stdout goes to stderr here; with --results it is the job's result: JSON as it is, anything else as a string. The program runs in a process group of its own: when it has to stop, all of the group
+    /// gets SIGTERM and, 5 seconds later, SIGKILL.
+    ///
+    /// While it runs, what it writes to $WINDLASS_REPORT (descriptor 3), a line each, is said of its job: `progress 40 page 3 of 10`, `log TEXT`, and
+    /// `checkpoint VALUE`, which the next attempt gets in WINDLASS_CHECKPOINT.
+    ///
+    /// With --stdio, the program gets job after job as a line of JSON on stdin and answers on stdout: docs/protocols/stdio.md.
     Work(Work),
     /// Lists, shows, cancels or retries jobs
     #[command(subcommand)]
@@ -67,10 +82,18 @@ enum Command {
     /// Lists workers, or drains one
     Workers(Workers),
     /// Shows queues and workers as they change, on the terminal
+    ///
+    /// On a terminal: q ends, p pauses, s sorts by the next column. Elsewhere one table is printed; with --json an object for each look, until
+    /// it is interrupted.
     Top(Top),
     /// Serves the dashboard and the HTTP API
+    ///
+    /// Without --auth only this machine is served: everybody on it looks, and who opens the address that the start prints may do
+    /// everything. Stops at SIGTERM or SIGINT. Guide: docs/guide/operate.md.
     Serve(Serve),
     /// Makes a token for the HTTP API
+    ///
+    /// It is printed once; the file of `windlass serve --auth` gets the lines with its hash.
     Token(Token),
 }
 

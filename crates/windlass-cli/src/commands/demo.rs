@@ -23,8 +23,6 @@ const BATCH: u64 = 5_000;
 const CLIENTS: usize = 4;
 
 /// The size of the demo.
-///
-/// Runs in a temporary SQLite file, or in the store named with --store, there in a queue of its own.
 #[derive(clap::Args)]
 pub(crate) struct Demo {
     /// How many jobs

@@ -2,7 +2,7 @@ use crate::{failure::Outcome, globals::Globals};
 use serde_json::json;
 use windlass_server::{AuthFile, NewToken, Role};
 
-/// Whom to make a token for. It is printed once; the auth file gets the lines with its hash.
+/// Whom to make a token for.
 #[derive(clap::Args)]
 pub(crate) struct Token {
     /// Whose it is, as the audit log says

@@ -34,9 +34,6 @@ const COST: u32 = 20;
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// How to show queues and workers as they change.
-///
-/// On a terminal: q ends, p pauses, s sorts by the next column. Elsewhere one table is printed; with --json an object for each look, until
-/// it is interrupted.
 #[derive(clap::Args)]
 pub(crate) struct Top {
     /// Looks once and prints that

@@ -28,17 +28,6 @@ use windlass_server::serve_worker;
 const MOST_PROGRAM: usize = 50;
 
 /// How to work jobs by running a program for each, or by programs that work many.
-///
-/// With --exec, the program gets the job's args as JSON on stdin, and WINDLASS_JOB_ID, WINDLASS_KIND, WINDLASS_QUEUE,
-/// WINDLASS_ATTEMPT and WINDLASS_MAX_ATTEMPTS, and TRACEPARENT where the job is a part of a trace. Exit code 0 completes the job, 65 discards it, 75 puts it
-/// off for a minute without using up an attempt; anything else is a failure, and the end of stderr is kept
-/// as its error. Its stdout goes to stderr here; with --results it is the job's result: JSON as it is, anything else as a string. The program runs in a process group of its own: when it has to stop, all of the group
-/// gets SIGTERM and, 5 seconds later, SIGKILL.
-///
-/// While it runs, what it writes to $WINDLASS_REPORT (descriptor 3), a line each, is said of its job: `progress 40 page 3 of 10`, `log TEXT`, and
-/// `checkpoint VALUE`, which the next attempt gets in WINDLASS_CHECKPOINT.
-///
-/// With --stdio, the program gets job after job as a line of JSON on stdin and answers on stdout: docs/protocols/stdio.md.
 #[derive(clap::Args)]
 pub(crate) struct Work {
     /// The program for one job, as the shell reads it: run by sh -c

@@ -141,6 +141,24 @@ fn help_and_version_are_no_errors() {
     }
 }
 
+/// What stands behind the first line of a command's help.
+#[test]
+fn help_says_how_a_command_is_used() {
+    let home = Home::bare();
+    for (args, words) in [
+        (["work", "--help"], &["WINDLASS_JOB_ID", "65 discards it", "WINDLASS_REPORT", "stdio.md"][..]),
+        (["serve", "--help"], &["Without --auth only this machine is served", "operate.md"]),
+        (["top", "--help"], &["q ends, p pauses"]),
+        (["demo", "--help"], &["in a queue of its own"]),
+        (["token", "--help"], &["It is printed once"]),
+        (["help", "work"], &["65 discards it"]),
+    ] {
+        let help = home.run(&args).done().stdout;
+        words.iter().for_each(|word| assert!(help.contains(word), "{word:?} is missing in {help}"));
+    }
+    assert!(home.run(&["--help"]).done().stdout.starts_with("A durable background-job queue"));
+}
+
 /// Printing needs no server, and whatever the role is called is its name.
 #[test]
 fn grants_are_printed_without_a_server() {
