@@ -15,7 +15,7 @@ pub struct Globals {
     /// measure something, a temporary file
     #[arg(long, global = true, env = "WINDLASS_STORE", value_name = "URL", hide_env_values = true, help_heading = HEADING)]
     pub store: Option<String>,
-    /// Prints one JSON document instead of text; errors too, on stderr
+    /// Prints JSON instead of text, one document for each thing that is told; errors too, on stderr
     #[arg(long, global = true, help_heading = HEADING)]
     pub json: bool,
     /// Which log lines to print on stderr: a level, or a filter such as windlass=debug

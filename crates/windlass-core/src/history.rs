@@ -66,15 +66,16 @@ impl HistoryRequest {
     pub fn check(&self) -> Result<()> {
         let refuse = |message: String| Err(Error::new(ErrorKind::InvalidOption, message));
         Limits::check_no_nul("a queue or a kind", self.queue.iter().chain(&self.kind))?;
-        if self.last.is_zero() || self.last > Self::LONGEST {
+        if self.last.is_zero() {
+            return refuse("history goes back for some time, up to 30 days, got 0 s".to_owned());
+        }
+        if self.last > Self::LONGEST {
             return refuse(format!("history goes back for up to 30 days, got {:?}", self.last));
         }
         let (seconds, rest) = (self.step.as_secs(), self.step.subsec_nanos());
         if seconds == 0 || seconds % 60 > 0 || rest > 0 || self.step > Self::LONGEST {
-            return refuse(format!(
-                "a step of history is of whole minutes, up to 30 days, got {:?}",
-                self.step
-            ));
+            let got = if self.step.is_zero() { "0 s".to_owned() } else { format!("{:?}", self.step) };
+            return refuse(format!("a step of history is of whole minutes, up to 30 days, got {got}"));
         }
         match self.outcome {
             Some(outcome) if !Self::OUTCOMES.contains(&outcome) => {
@@ -163,7 +164,7 @@ mod tests {
             .check()
             .unwrap();
         for (request, says) in [
-            (HistoryRequest::last(Duration::ZERO), "got 0ns"),
+            (HistoryRequest::last(Duration::ZERO), "up to 30 days, got 0 s"),
             (HistoryRequest::last(Duration::MAX), "30 days"),
             (HistoryRequest { step: Duration::ZERO, ..hour() }, "whole minutes"),
             (HistoryRequest { step: Duration::from_secs(61), ..hour() }, "61s"),

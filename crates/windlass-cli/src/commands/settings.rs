@@ -13,7 +13,7 @@ pub(crate) struct Change {
     /// How long cancelled and discarded jobs stay readable
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     dead_retention: Option<Duration>,
-    /// The size at which the log moves on to its next segment
+    /// The size at which the log moves on to its next segment of four (PostgreSQL); less than 64 MiB (67108864) makes sense in tests only
     #[arg(long, value_name = "BYTES")]
     segment_bytes: Option<u64>,
     /// A job that so many dying workers held is discarded, at least 3
