@@ -9,7 +9,9 @@ use axum::{
     extract::{FromRequest, FromRequestParts, Path, Request},
     http::{StatusCode, header, request::Parts},
 };
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+use hyper::body::Body as _;
 use serde::{
     Deserialize,
     de::{DeserializeOwned, IgnoredAny},
@@ -26,7 +28,7 @@ pub(crate) struct Body(Bytes, Option<Room>);
 impl<S: Send + Sync> FromRequest<S> for Body {
     type Rejection = Problem;
 
-    async fn from_request(mut request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(mut request: Request, _: &S) -> Result<Self, Problem> {
         let refused =
             |detail| Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail);
         let media = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -41,7 +43,8 @@ impl<S: Send + Sync> FromRequest<S> for Body {
             return Err(refused(detail));
         }
         let room = request.extensions_mut().remove::<Room>();
-        let whole = read_whole(request, state).await?;
+        let most = request.extensions().get().map_or(usize::MAX, |most: &Most| most.0);
+        let whole = read_whole(request.into_body(), most, room.is_some()).await?;
         let room = room.map(|room| room.of(whole.len()));
         Ok(Self(whole, room))
     }
@@ -54,21 +57,39 @@ pub(crate) struct Most(pub(crate) usize);
 /// What a body may take to arrive: less than an answer, so that it is known that nothing was done.
 const BODY_TIME: Duration = Duration::from_secs(25);
 
-/// The whole body of a request, if it is no longer than its limit.
-pub(crate) async fn read_whole<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
-    let most = request.extensions().get().map_or(usize::MAX, |most: &Most| most.0);
-    let whole = timeout(BODY_TIME, Bytes::from_request(request, state)).await.map_err(|_| {
-        let seconds = BODY_TIME.as_secs();
-        let detail = format!("the body did not arrive within {seconds} s; nothing was done, send it again");
+/// One that has its room brings something at least so often, or others get that.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// The whole body of a request, if it has no more bytes than `most`.
+pub(crate) async fn read_whole(
+    body: axum::body::Body,
+    most: usize,
+    has_room: bool,
+) -> Result<Bytes, Problem> {
+    let late = |what: &str, time: Duration| {
+        let detail = format!("{what} within {} s; nothing was done, send it again", time.as_secs());
         Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail)
-    })?;
-    whole.map_err(|refused| match refused.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(most),
-        _ => {
-            let detail = "the body did not arrive as its head says; nothing was done";
-            Problem::new(StatusCode::BAD_REQUEST, "malformed", detail)
+    };
+    let silence = if has_room { SILENCE } else { BODY_TIME };
+    let read = async {
+        let said = usize::try_from(body.size_hint().lower()).unwrap_or(most);
+        let mut whole = BytesMut::with_capacity(said.min(most));
+        let mut parts = body.into_data_stream();
+        while let Some(part) =
+            timeout(silence, parts.next()).await.map_err(|_| late("no more of the body came", silence))?
+        {
+            let part = part.map_err(|_| {
+                let detail = "the body did not arrive as its head says; nothing was done";
+                Problem::new(StatusCode::BAD_REQUEST, "malformed", detail)
+            })?;
+            if whole.len() + part.len() > most {
+                return Err(Problem::too_large(most));
+            }
+            whole.extend_from_slice(&part);
         }
-    })
+        Ok(whole.freeze())
+    };
+    timeout(BODY_TIME, read).await.unwrap_or_else(|_| Err(late("the body did not arrive", BODY_TIME)))
 }
 
 impl Body {

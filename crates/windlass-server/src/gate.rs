@@ -12,8 +12,8 @@ use crate::{
     shell::{Answered, RequestId},
 };
 use axum::{
-    body::{Body, Bytes},
-    extract::{DefaultBodyLimit, Request, State},
+    body::Body,
+    extract::{Request, State},
     http::{HeaderMap, Method, StatusCode, Uri, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -116,7 +116,8 @@ impl Gate {
         let call = match id {
             Some(id) => {
                 self.make_room(&mut parts, most_of(&body, self.body_limit)).await?;
-                let whole = self.whole(body).await?;
+                let has_room = parts.extensions.get::<Room>().is_some();
+                let whole = read_whole(body, self.body_limit, has_room).await?;
                 body = Body::from(whole.clone());
                 Some(Call::new(id, &whole))
             }
@@ -136,14 +137,6 @@ impl Gate {
         }
         let call = |key: &str| format!("{}\0{}\0{key}", identity.actor(), parts.uri.path());
         Ok(key_of(&parts.headers)?.map(call))
-    }
-
-    /// The body, to see whether it is that of before.
-    async fn whole(&self, body: Body) -> Result<Bytes, Problem> {
-        let mut request = Request::new(body);
-        request.extensions_mut().insert(Most(self.body_limit));
-        DefaultBodyLimit::max(self.body_limit).apply(&mut request);
-        within(TIMEOUT, read_whole(request, &())).await?
     }
 
     /// Does it, and notes that.

@@ -24,10 +24,7 @@ use crate::{
     shell::shell,
     work::Work,
 };
-use axum::{
-    Router, extract::DefaultBodyLimit, http::StatusCode, middleware::from_fn_with_state, response::Redirect,
-    routing::get,
-};
+use axum::{Router, http::StatusCode, middleware::from_fn_with_state, response::Redirect, routing::get};
 use std::{io, sync::Arc};
 use tokio::{net::TcpListener, sync::OnceCell};
 use tokio_util::sync::CancellationToken;
@@ -196,8 +193,7 @@ impl Server {
             let Route { name, role, does, body_limit, .. } = route;
             let (has_query, has_body) = (!route.query.is_empty(), route.takes.is_some());
             let guard = Gate { app: Arc::clone(app), name, role, does, has_query, has_body, body_limit };
-            let handler = route.handler.layer(DefaultBodyLimit::max(body_limit));
-            let handler = handler.route_layer(from_fn_with_state(guard, gate));
+            let handler = route.handler.route_layer(from_fn_with_state(guard, gate));
             router = router.route(&format!("{under}{}", route.path), handler);
         }
         let (name, role, does) = ("metrics", Some(Role::Viewer), Does::Read);

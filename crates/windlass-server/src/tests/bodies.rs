@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::{convert::Infallible, time::Duration};
 use tokio::{
     sync::mpsc::{self, Sender},
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 use windlass::testing;
 
@@ -52,6 +52,12 @@ async fn who_would_send_more_than_fits_waits_and_is_told() {
         for _ in 0..2 {
             tell.send(" ".to_owned()).await.unwrap();
         }
+        let more = tell.clone();
+        let goes_on = tokio::spawn(async move {
+            while more.send(" ".to_owned()).await.is_ok() {
+                sleep(Duration::from_secs(2)).await;
+            }
+        });
         // Short ones wait for nobody, and what is read has no body.
         let began = Instant::now();
         post(&site, "/api/v1/jobs", &[], jobs(1_000)).await.is(201);
@@ -67,6 +73,7 @@ async fn who_would_send_more_than_fits_waits_and_is_told() {
             );
         }
         assert!(began.elapsed() >= Duration::from_secs(20), "{:?}", began.elapsed());
+        goes_on.abort();
         // There is room as soon as it is read how much it is.
         tell.send(jobs(5)).await.unwrap();
         drop(tell);
@@ -75,6 +82,23 @@ async fn who_would_send_more_than_fits_waits_and_is_told() {
     let (slow, ()) = tokio::join!(slow, others);
     slow.is(201);
     assert_eq!(site.get("/jobs").await.is(200)["items"].as_array().unwrap().len(), 3);
+}
+
+/// As of a client whose network is gone.
+#[tokio::test(start_paused = true)]
+async fn who_stops_sending_holds_no_room() {
+    let site = site();
+    let (tell, body) = coming();
+    let stopped = post(&site, "/api/v1/jobs", &[], body);
+    let other = async {
+        for _ in 0..2 {
+            tell.send(" ".to_owned()).await.unwrap();
+        }
+        post(&site, "/api/v1/jobs", &[], jobs(100_000)).await.is(201)
+    };
+    let (stopped, _) = tokio::join!(stopped, other);
+    let stopped = stopped.refused(504, "timeout");
+    assert!(stopped.text.contains("within 5 s; nothing was done"), "{}", stopped.text);
 }
 
 #[tokio::test(start_paused = true)]
