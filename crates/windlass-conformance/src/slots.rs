@@ -12,7 +12,7 @@ use std::{
     collections::BTreeMap,
     time::{Duration, Instant},
 };
-use windlass_core::QueueLimits;
+use windlass_core::{QueueLimits, RateLimit};
 
 /// How many histories a rule tells, and how many calls one makes.
 const SEEDS: u64 = 20;
@@ -63,6 +63,14 @@ pub async fn what_ran_before_counts(fixture: &dyn Fixture) {
     assert_eq!(slots(&store, other.id, 0, 5).await, 0);
     assert_eq!(slots(&store, one.id, 2, 2).await, 2);
     assert_eq!(slots(&store, other.id, 0, 5).await, 1);
+    // Of a queue that had a rate only nobody has said how many it runs, or would, though some have a share of it.
+    let rate = RateLimit::new(100, LATER);
+    limit(&store, QueueLimits::default().with_rate(rate)).await;
+    ask(&store, other.id, 0, 5, 0).await;
+    ask(&store, one.id, 5, 5, 0).await;
+    limit(&store, at_once(6).with_rate(rate)).await;
+    assert_eq!(slots(&store, one.id, 5, 6).await, 6, "the other has asked for none");
+    assert_eq!(slots(&store, other.id, 0, 5).await, 0);
 }
 
 /// The end of a worker, clean or not, frees its slots; so does asking for none.

@@ -36,8 +36,9 @@ impl Queue {
     }
 
     pub(crate) fn set_limits(&mut self, limits: QueueLimits) {
-        self.limits = limits;
-        if limits.is_none() {
+        let before = std::mem::replace(&mut self.limits, limits);
+        // Nobody has said yet how many it runs.
+        if limits.is_none() || limits.concurrency.is_some() && before.concurrency.is_none() {
             self.shares.clear();
         }
         if limits.rate.is_none() {

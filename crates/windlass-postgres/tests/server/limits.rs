@@ -94,6 +94,24 @@ async fn a_request_that_comes_too_late_changes_nothing() {
     assert_eq!(ask(&store, other, 0, 5, 0).await.slots, Some(5));
 }
 
+/// A worker that hangs keeps its slots until its lease is over, but nobody waits for it to take more.
+#[tokio::test]
+async fn who_is_silent_wants_nothing() {
+    let fixture = Fixture::shared().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    store.limit(QUEUE, &at_once(1)).await.unwrap();
+    let [holder, silent, other] =
+        [worker_on(&store).await.id, worker_on(&store).await.id, worker_on(&store).await.id];
+    assert_eq!(ask(&store, holder, 0, 1, 0).await.slots, Some(1));
+    assert_eq!(ask(&store, silent, 0, 1, 0).await.slots, Some(0));
+    assert_eq!(ask(&store, holder, 0, 0, 0).await.slots, Some(0));
+    assert_eq!(ask(&store, other, 0, 1, 0).await.slots, Some(0), "another has waited longer");
+    let hangs =
+        format!("UPDATE windlass.worker SET heartbeat_at = heartbeat_at - lease * 0.6 WHERE id = {silent}");
+    fixture.sql().await.batch_execute(&fixture.text(&hangs)).await.unwrap();
+    assert_eq!(ask(&store, other, 0, 1, 0).await.slots, Some(1));
+}
+
 /// Notes whom the store tells that there is something to know.
 async fn listen(
     store: &Arc<dyn Store>,
