@@ -182,6 +182,28 @@ impl Bug {
         }
     }
 
+    /// Whether it is between engine and store.
+    fn is_between(self) -> bool {
+        matches!(
+            self,
+            Self::DoubleClaim
+                | Self::DroppedSettlement
+                | Self::DropBatchOnError
+                | Self::RestSettlesUnstarted
+                | Self::ReturnCompletes
+                | Self::RetryCancels
+                | Self::SwappedArgs
+                | Self::LostCheckpoint
+                | Self::CancelLies
+                | Self::DeleteForgets
+                | Self::EndsUnseen
+                | Self::ExpiredRuns
+                | Self::WaitLies
+                | Self::WaitHangs
+                | Self::SwappedResults
+        )
+    }
+
     /// Whether it shows only while segments are removed.
     pub fn needs_rotation(self) -> bool {
         self == Self::TruncatesUnclaimed
@@ -190,24 +212,7 @@ impl Bug {
 
 /// The store with the bug, if the bug is between engine and store.
 pub fn wrap(bug: Bug, store: Arc<dyn Store>, seed: u64) -> Arc<dyn Store> {
-    match bug {
-        Bug::DoubleClaim
-        | Bug::DroppedSettlement
-        | Bug::DropBatchOnError
-        | Bug::RestSettlesUnstarted
-        | Bug::ReturnCompletes
-        | Bug::RetryCancels
-        | Bug::SwappedArgs
-        | Bug::LostCheckpoint
-        | Bug::CancelLies
-        | Bug::DeleteForgets
-        | Bug::EndsUnseen
-        | Bug::ExpiredRuns
-        | Bug::WaitLies
-        | Bug::WaitHangs
-        | Bug::SwappedResults => Arc::new(Mutant::new(bug, store, seed)),
-        _ => store,
-    }
+    if bug.is_between() { Arc::new(Mutant::new(bug, store, seed)) } else { store }
 }
 
 #[cfg(test)]
@@ -221,6 +226,35 @@ mod tests {
         for bug in Bug::ALL {
             assert_eq!(Bug::of(bug.name()), Some(*bug));
             assert!(bug.name().starts_with("bug_"));
+        }
+    }
+
+    #[test]
+    fn their_numbers_are_those_that_the_documents_say() {
+        let text = |path: &str| {
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+            std::fs::read_to_string(path).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let (all, settings) = (Bug::ALL.len(), 1);
+        let patched = Bug::ALL.iter().filter(|bug| sql::patches(**bug).is_some()).count() - settings;
+        let between = Bug::ALL.iter().filter(|bug| bug.is_between()).count();
+        let elsewhere = all - patched - settings - between;
+        let inside = text("crates/windlass-runtime/Cargo.toml").matches(" bug_").count();
+        let orders = crate::permuter::scenarios::all();
+        let whole = orders.iter().filter(|scenario| scenario.fits_whole_operations()).count();
+        for (path, said) in [
+            ("docs/guarantees.md", format!("{all} seeded bugs must be found")),
+            ("docs/design/proof.md", format!("{patched} patch the text of a function")),
+            ("docs/design/proof.md", format!("{settings} is a setting of the database")),
+            ("docs/design/proof.md", format!("{between} sit between engine and store")),
+            ("docs/design/proof.md", format!("{elsewhere} in producers and workers")),
+            ("docs/design/proof.md", format!("One build tries all {all} ")),
+            ("docs/design/proof.md", format!("instead of {all} builds")),
+            ("docs/design/proof.md", format!("those {inside} are cargo features")),
+            ("docs/design/proof.md", format!("{} scenarios on PostgreSQL, {whole} on SQLite", orders.len())),
+            ("docs/design/proof.md", format!("disks, clocks | {} scenarios", crate::scenario::ALL.len())),
+        ] {
+            assert!(text(path).contains(&said), "{path} should say: {said}");
         }
     }
 }
