@@ -10,6 +10,7 @@ use windlass_core::{Args, JobStore, KeyLimit, KeyLimitsChange, NewJob, RateLimit
 use windlass_memory::MemoryStore;
 use windlass_runtime::{WorkerConfig, WorkerEngine};
 
+const SECOND: Duration = Duration::from_secs(1);
 const PERIOD: Duration = Duration::from_secs(5);
 /// How much later than the rate allows a job may start: a worker that does not lead looks a little later.
 const SOON: Duration = Duration::from_millis(50);
@@ -18,34 +19,53 @@ const SOON: Duration = Duration::from_millis(50);
 #[tokio::test(start_paused = true)]
 async fn jobs_start_as_soon_as_the_rate_allows() {
     for count in [1, 3] {
-        let store = MemoryStore::new();
-        let limit = KeyLimit::default().with_rate(RateLimit::new(1, PERIOD));
-        store.limit_keys("q", &KeyLimitsChange::Default(limit)).await.unwrap();
-        let starts = Arc::new(Mutex::new(Vec::new()));
-        let mut engines = Vec::new();
-        for _ in 0..count {
-            let starts = Arc::clone(&starts);
-            let handlers = Handlers::default().on("rated", move |_| {
-                starts.lock().unwrap().push(Instant::now());
-                std::future::ready(())
-            });
-            let config = WorkerConfig { poll_interval: Duration::from_secs(60), ..config(2) };
-            let store = Arc::new(store.clone());
-            engines.push(WorkerEngine::start(store, config, Arc::new(handlers)).await.unwrap());
-        }
+        starts_in_time(count, Duration::ZERO, true).await;
+    }
+}
+
+/// Also where no hint led to the claim that finds the rate spent: jobs were there before the workers, and each takes a while.
+#[tokio::test(start_paused = true)]
+async fn so_they_do_when_nothing_announced_them() {
+    for count in [1, 3] {
+        starts_in_time(count, 2 * SECOND, false).await;
+    }
+}
+
+/// So many workers work jobs that take so long, which come when the workers idle, or were there before.
+async fn starts_in_time(count: usize, takes: Duration, come_later: bool) {
+    let store = MemoryStore::new();
+    let limit = KeyLimit::default().with_rate(RateLimit::new(1, PERIOD));
+    store.limit_keys("q", &KeyLimitsChange::Default(limit)).await.unwrap();
+    let job = NewJob::new("rated", Args::parse("{}").unwrap()).with_queue("q").with_key("a");
+    let jobs = vec![job; 5];
+    if !come_later {
+        store.enqueue(&jobs).await.unwrap();
+    }
+    let starts = Arc::new(Mutex::new(Vec::new()));
+    let mut engines = Vec::new();
+    for _ in 0..count {
+        let starts = Arc::clone(&starts);
+        let handlers = Handlers::default().on("rated", move |_| {
+            starts.lock().unwrap().push(Instant::now());
+            tokio::time::sleep(takes)
+        });
+        let config = WorkerConfig { poll_interval: Duration::from_secs(60), ..config(2) };
+        let store = Arc::new(store.clone());
+        engines.push(WorkerEngine::start(store, config, Arc::new(handlers)).await.unwrap());
+    }
+    if come_later {
         tokio::time::sleep(PERIOD).await;
-        let job = NewJob::new("rated", Args::parse("{}").unwrap()).with_queue("q").with_key("a");
-        store.enqueue(&vec![job; 5]).await.unwrap();
-        let began = Instant::now();
-        tokio::time::sleep(PERIOD * 5).await;
-        let starts = starts.lock().unwrap().clone();
-        assert_eq!(starts.len(), 5, "after {:?}: {starts:?}", began.elapsed());
-        for pair in starts.windows(2) {
-            let waited = pair[1] - pair[0];
-            assert!(waited >= PERIOD && waited < PERIOD + SOON, "{count} workers: {waited:?}");
-        }
-        for engine in engines {
-            engine.shutdown().await;
-        }
+        store.enqueue(&jobs).await.unwrap();
+    }
+    let began = Instant::now();
+    tokio::time::sleep((takes + PERIOD) * 5).await;
+    let starts = starts.lock().unwrap().clone();
+    assert_eq!(starts.len(), 5, "after {:?}: {starts:?}", began.elapsed());
+    for pair in starts.windows(2) {
+        let waited = pair[1] - pair[0] - takes;
+        assert!(waited >= PERIOD && waited < PERIOD + SOON, "{count} workers: {waited:?}");
+    }
+    for engine in engines {
+        engine.shutdown().await;
     }
 }
