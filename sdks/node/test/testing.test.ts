@@ -45,7 +45,7 @@ for (const how of ['enqueues', 'snoozes', 'retries', 'makes queues', 'fails']) {
       assert.match(String(error), /there are more; those that are there now are of kind "selfish"; does one snooze or enqueue itself/)
       return (error as Error).cause instanceof RangeError === (how === 'fails')
     })
-    assert.ok(how === 'makes queues' || runs > 20)
+    assert.ok(how === 'makes queues' || runs >= 20) // the last that was claimed may not have begun
     await assert.rejects(t.drain(register, { atMost: 0 }), /^InvalidOption: atMost must be a number of jobs from 1 on, got 0/)
   })
 }

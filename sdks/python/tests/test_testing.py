@@ -111,7 +111,7 @@ def test_a_drain_without_an_end_is_an_error(sqlite: App, how: str) -> None:
         with pytest.raises(AssertionError, match=r"there are more; those that are there now are of kind 'selfish'; does one snooze or enqueue itself") as error:
             jobs.drain(at_most=20)
         assert isinstance(error.value.__cause__, ValueError) == (how == "fails")
-        assert how == "makes queues" or runs > 20
+        assert how == "makes queues" or runs >= 20  # the last that was claimed may not have begun
         with pytest.raises(InvalidOption, match="at_most must be at least 1, got 0"):
             jobs.drain(at_most=0)
 

@@ -3,7 +3,7 @@
 use crate::{cluster::Fixture, session::Session};
 use std::{sync::Arc, time::Duration};
 use tokio_postgres::Client;
-use windlass_conformance::steps::{LEASE, QUEUE, eventually, job, jobs, worker_on};
+use windlass_conformance::steps::{DEADLINE, LEASE, QUEUE, eventually, job, jobs, worker_on};
 use windlass_core::{
     CancelReply, ClaimRequest, ErrorKind, JobStore, KeyLimit, KeyLimitsChange, OnConflict, QueueDemand,
     QueueLimits, Schedule, ScheduleStore, Settings, Store, Unique,
@@ -262,6 +262,7 @@ async fn a_request_of_a_lane_that_somebody_has_hides_none_of_another() {
 async fn who_waits_for_a_transaction_leaves_others_their_connections() {
     let mut fixture = Fixture::fresh().await;
     fixture.options.pool_size = 1;
+    fixture.options.call_timeout = DEADLINE; // of those that wait until this test is over
     let store = Arc::new(fixture.store().await);
     let touched = store.enqueue(&jobs(2)).await.unwrap();
     let unique = || job().with_unique(Unique::by_key("u"));
