@@ -1,6 +1,6 @@
 //! What a Rust program does with args:  interop enqueue STORE QUEUE...  |  interop work STORE QUEUE
 
-#[path = "../tests/vectors/canonical.rs"]
+#[path = "../tests/bridge/vectors/canonical.rs"]
 mod canonical;
 
 use canonical::canonical;

@@ -1,4 +1,4 @@
-use crate::{Store, vectors};
+use super::{Store, vectors};
 use serde_json::{Value, json};
 
 fn preview(store: &Store, vector: &Value, count: usize) -> Result<Value, windlass_bridge::Failure> {

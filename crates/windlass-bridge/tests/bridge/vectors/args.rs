@@ -1,4 +1,4 @@
-use crate::{Store, canonical::canonical, vectors};
+use super::{Store, canonical::canonical, vectors};
 use serde_json::{Value, json};
 use windlass::Args;
 

@@ -13,14 +13,14 @@ use windlass_bridge::{Client, Engine, Failure};
 
 /// Every file, and the test that reads it in Rust.
 const READERS: [(&str, &str); 9] = [
-    ("args.json", "crates/windlass-bridge/tests/vectors/args.rs"),
+    ("args.json", "crates/windlass-bridge/tests/bridge/vectors/args.rs"),
     ("durations.json", "crates/windlass-cli/src/duration.rs"),
     ("encryption.json", "crates/windlass/src/encryption/vectors.rs"),
     ("errors.json", "crates/windlass-core/src/error.rs"),
-    ("options.json", "crates/windlass-bridge/tests/vectors/options.rs"),
-    ("outcomes.json", "crates/windlass-bridge/tests/vectors/outcomes.rs"),
-    ("retry_policies.json", "crates/windlass-bridge/tests/vectors/options.rs"),
-    ("schedules.json", "crates/windlass-bridge/tests/vectors/schedules.rs"),
+    ("options.json", "crates/windlass-bridge/tests/bridge/vectors/options.rs"),
+    ("outcomes.json", "crates/windlass-bridge/tests/bridge/vectors/outcomes.rs"),
+    ("retry_policies.json", "crates/windlass-bridge/tests/bridge/vectors/options.rs"),
+    ("schedules.json", "crates/windlass-bridge/tests/bridge/vectors/schedules.rs"),
     ("unique.json", "crates/windlass-core/src/unique_preimage_tests.rs"),
 ];
 

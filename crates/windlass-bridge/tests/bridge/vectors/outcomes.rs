@@ -1,4 +1,4 @@
-use crate::{Store, assert_shows, vectors};
+use super::{Store, assert_shows, vectors};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-use crate::{Store, assert_shows, vectors};
+use super::{Store, assert_shows, vectors};
 use serde_json::{Value, json};
 use windlass::RetryPolicy;
 
