@@ -108,6 +108,11 @@ pub async fn a_started_job_is_not_replaced(fixture: &dyn Fixture) {
     taken(&store, replacing(1), id).await;
     worker.except(&held, Disposition::Retry { delay: LATER, error: "no".into() }).await;
     taken(&store, replacing(2), id).await;
+    // Nor while it is there to be taken again, or waits for a worker that knows it.
+    store.retry(&[id]).await.expect("retry");
+    taken(&store, replacing(3), id).await;
+    worker.except(&worker.take_one().await, Disposition::NoHandler).await;
+    taken(&store, replacing(4), id).await;
     assert_eq!(record(&store, id).await.args, args(0));
     only(&store, &[id]).await;
 }
@@ -193,6 +198,7 @@ pub async fn extend(fixture: &dyn Fixture) {
         return; // the machine was busy for as long as the window
     }
     assert_eq!(stored, extended);
+    assert_eq!(unique(&store, keyed_for("k", short)).await, extended);
     let other = free(&store, keyed_for("other", short)).await;
     let again = eventually("a window that began later ends", || async {
         let keep = job().with_unique(Unique::by_key("other").for_window(short));
@@ -201,7 +207,6 @@ pub async fn extend(fixture: &dyn Fixture) {
     })
     .await;
     assert_eq!(unique(&store, keyed_for("k", short)).await, extended, "not cut short");
-    assert_eq!(unique(&store, keyed_for("k", short)).await, extended);
     let id = [id, other, again];
     only(&store, &id).await;
     let id = free(&store, keyed("finished")).await;

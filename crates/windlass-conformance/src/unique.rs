@@ -169,6 +169,8 @@ pub async fn until_started(fixture: &dyn Fixture) {
     let tried = free(&store, keyed()).await;
     let held = worker.take_one().await;
     worker.except(&held, Disposition::Retry { delay: LATER, error: "no".into() }).await;
+    store.retry(&[tried]).await.expect("retry");
+    worker.except(&worker.take_one().await, Disposition::NoHandler).await;
     assert_ne!(free(&store, keyed()).await, tried);
 }
 
