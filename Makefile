@@ -16,9 +16,12 @@ LOCAL_TESTS := $(filter-out $(SERVER_TESTS),$(sort $(foreach crate,$(wildcard cr
 WORKSPACE := --workspace --features windlass/sqlx,windlass/diesel,windlass/testing
 # All but what --all-targets adds for benchmarks: a second build of each library that has no tests.
 TARGETS := --lib --bins --tests --examples
-LOCAL := --no-fail-fast --lib --bins $(addprefix --test ,$(LOCAL_TESTS))
+LOCAL := --lib --bins $(addprefix --test ,$(LOCAL_TESTS))
 # Of these twice as many at once as there are processors: most of their time they wait for a clock or for a program. (The contract in memory: 37 s, and 20 so.)
 LOCAL_THREADS := $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN || echo 1))
+# Their temporary files are in memory, where there is room and programs may be started: on a disk SQLite's tests wait for that.
+LOCAL_FILES = $(shell if [ -w /dev/shm ] && ! grep -q ' /dev/shm .*noexec' /proc/mounts && [ $$(df --output=avail /dev/shm | tail -n 1) -gt 4000000 ]; then echo /dev/shm; else echo $${TMPDIR:-/tmp}; fi)
+LOCAL_RUN = env TMPDIR=$(LOCAL_FILES) RUST_TEST_THREADS=$(LOCAL_THREADS) $(CARGO) test $(WORKSPACE) --no-fail-fast
 CHAOS := $${CARGO_TARGET_DIR:-target}/debug/windlass-chaos
 
 .PHONY: help dashboard demo check dist doc test test-dashboard test-dist test-node test-python test-interop test-versions lint lint-text bench bench-peers bench-pages bench-sdks bench-check bench-report deps chaos chaos-short
@@ -31,8 +34,8 @@ demo: ## enqueue and work a million jobs (embedded SQLite; STORE=postgres://... 
 
 check: lint ## formatting, clippy and every test that needs no server (two minutes when built before)
 	python3 -m unittest discover --quiet --start-directory bench/tests --top-level-directory .
-	RUST_TEST_THREADS=$(LOCAL_THREADS) $(CARGO) test $(WORKSPACE) $(LOCAL)
-	$(CARGO) test $(WORKSPACE) --doc
+	$(CARGO) test $(WORKSPACE) $(LOCAL) --no-run
+	$(MAKE) --jobs 3 --keep-going --output-sync=target --no-print-directory SERVER= $(LOCAL_PARTS)
 
 test test-dashboard test-dist test-node test-python test-interop test-versions: export WINDLASS_TEST_FSYNC := off
 # Clippy is the compiler here, so that one build lints, too: `cargo clippy` before it would compile every dependency twice (two minutes).
@@ -56,7 +59,10 @@ FETCH := timeout 240 bash -c 'scripts/postgres-versions oldest newest & scripts/
 # Parts of `make test`, three at a time: each waits for a server, a browser or a clock for a good part of its time. What each says is shown
 # when it ends, and how long it took. The longest come first, and none is much longer than a third of all: one that is the last to go on leaves a
 # processor without work.
-PARTS := part-server part-sdks part-local part-newest part-oldest part-dashboard part-plans part-interleavings
+PARTS := part-server part-sdks part-oldest part-dashboard part-newest part-local part-plans part-libs part-programs part-interleavings part-doc
+# Those of `make check`, where SERVER is empty: one binary waits while another works.
+LOCAL_PARTS := part-local part-libs part-programs part-doc
+SERVER := scripts/with-postgres
 .PHONY: $(PARTS)
 part-server:
 	time scripts/with-postgres $(CARGO) test $(WORKSPACE) --no-fail-fast --test server
@@ -64,8 +70,17 @@ part-server:
 part-plans:
 	time scripts/with-postgres $(CARGO) test $(WORKSPACE) --no-fail-fast $(addprefix --test ,$(filter-out server,$(SERVER_TESTS))) -- --skip as_owner:: --skip as_granted::
 
+# Those that need no server. Libraries have some that use one where there is one.
+part-libs:
+	time $(SERVER) $(LOCAL_RUN) --lib --bins
+
+part-programs:
+	time $(LOCAL_RUN) --test cli
+
 part-local:
-	time RUST_TEST_THREADS=$(LOCAL_THREADS) scripts/with-postgres $(CARGO) test $(WORKSPACE) $(LOCAL)
+	time $(LOCAL_RUN) $(addprefix --test ,$(filter-out cli,$(LOCAL_TESTS)))
+
+part-doc:
 	time $(CARGO) test $(WORKSPACE) --doc
 
 # One after the other: the later ones use what the earlier ones built.
@@ -146,6 +161,7 @@ chaos: deps ## the same in full, all interleavings, the simulator's long run: ho
 	eval "$(CARGO) run --release --quiet --package windlass-chaos -- suite --full --json chaos.json $$(scripts/chaos-actors)"
 	$(CARGO) run --release --quiet --package windlass-chaos -- bugs --tries 20
 	WINDLASS_PERMUTE_FULL=1 scripts/with-postgres $(CARGO) test --release --package windlass-chaos --test server --test local permuter
+	WINDLASS_TEST_DEEP=10000000 scripts/with-postgres $(CARGO) test --release --package windlass-postgres --test plans claims::
 	WINDLASS_SIM_SEEDS=100000 $(CARGO) test --package windlass-runtime --test simulation seeds -- --exact
 	scripts/simulate-bugs
 
