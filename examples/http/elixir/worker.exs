@@ -4,21 +4,23 @@ defmodule Worker do
     IO.puts(:stderr, "attempt #{job["attempt"]} to send to #{to}")
     %{sent_to: to}
   end
-
   def handle("mail.send", _args, _job), do: raise(ArgumentError, "nobody to send it to")
 
+  # In a process of its own: whatever ends that, and a result that is no JSON, fails this job and not the turn.
   def run(%{"receipt" => receipt} = job) do
-    %{receipt: receipt, outcome: "complete", result: handle(job["kind"], job["args"], job)}
-  catch
-    kind, reason -> %{receipt: receipt, outcome: "retry", error: Exception.format_banner(kind, reason, __STACKTRACE__)}
+    {_, ref} = spawn_monitor(fn -> exit({:result, JSON.encode!(handle(job["kind"], job["args"], job))}) end)
+    receive do
+      {:DOWN, ^ref, _, _, {:result, json}} -> %{receipt: receipt, outcome: "complete", result: JSON.decode!(json)}
+      {:DOWN, ^ref, _, _, reason} -> %{receipt: receipt, outcome: "retry", error: text(Exception.format_exit(reason))}
+    end
   end
+  def text(bytes), do: bytes |> String.chunk(:valid) |> Enum.filter(&String.valid?/1) |> Enum.join("?")
 
   def call(method, path, body \\ nil) do
     url = to_charlist(System.fetch_env!("WINDLASS_URL") <> "/work/v1/workers" <> path)
     headers = [{~c"authorization", to_charlist("Bearer " <> System.fetch_env!("WINDLASS_TOKEN"))}]
     request = if body, do: {url, headers, ~c"application/json", JSON.encode!(body)}, else: {url, headers}
     tls = if List.starts_with?(url, ~c"https:"), do: [ssl: :httpc.ssl_verify_host_options(true)], else: []
-
     case :httpc.request(method, request, [timeout: 40_000, autoredirect: false] ++ tls, body_format: :binary) do
       {:ok, {{_, 204, _}, _, _}} -> :left
       {:ok, {{_, status, _}, _, text}} when status in 200..299 -> JSON.decode!(text)

@@ -14,7 +14,7 @@ class Gone extends Exception {}
 
 function call(string $method, string $url, ?array $body = null): ?object {
     $headers = ['Content-Type: application/json', 'Authorization: Bearer ' . getenv('WINDLASS_TOKEN')];
-    $content = $body === null ? '' : json_encode($body, JSON_THROW_ON_ERROR);
+    $content = $body === null ? '' : json_encode($body, JSON_THROW_ON_ERROR | JSON_INVALID_UTF8_SUBSTITUTE);
     $http = ['method' => $method, 'timeout' => 40, 'ignore_errors' => true, 'header' => $headers, 'content' => $content];
     $text = @file_get_contents($url, false, stream_context_create(['http' => $http]));
     $status = $text === false ? 0 : (int) explode(' ', $http_response_header[0])[1];
@@ -22,7 +22,7 @@ function call(string $method, string $url, ?array $body = null): ?object {
         $status === 410 => throw new Gone(), // this worker is not known any more: register anew
         $status < 200, $status === 429, $status >= 500 => throw new RuntimeException($text ?: "no answer from $url"),
         $status >= 400 => fwrite(STDERR, "$text\n") && exit(1), // what we say is wrong, and stays wrong
-        default => json_decode($text),
+        default => $text === '' ? null : json_decode($text, flags: JSON_THROW_ON_ERROR),
     };
 }
 
@@ -41,17 +41,17 @@ while (!$stop || $done) {
     } catch (Gone) {
         [$me, $done, $again] = [null, [], false]; // others have its jobs by now
         continue;
-    } catch (RuntimeException $error) {
+    } catch (RuntimeException|JsonException $error) {
         fwrite(STDERR, "trying again: {$error->getMessage()}\n");
         $again = true; // settling twice is harmless
         sleep(1);
         continue;
     }
-    [$done, $again] = [[], false];
-    foreach ($jobs as $job) {
-        $tell = fn (mixed ...$report) => tell("$workers/$me", $job, $report);
+    for ([$done, $again] = [[], false]; $job = array_shift($jobs);) {
         try {
-            $done[] = ['receipt' => $job->receipt, 'outcome' => 'complete', 'result' => $handlers[$job->kind]($job->args, $job, $tell)];
+            $result = $handlers[$job->kind]($job->args, $job, fn (mixed ...$report) => tell("$workers/$me", $job, $report));
+            json_encode($result, JSON_THROW_ON_ERROR, 64); // where it is no JSON this job fails, and not the turn with all others
+            $done[] = ['receipt' => $job->receipt, 'outcome' => 'complete', 'result' => $result];
         } catch (Throwable $error) {
             $done[] = ['receipt' => $job->receipt, 'outcome' => 'retry', 'error' => $error::class . ': ' . $error->getMessage()];
         }

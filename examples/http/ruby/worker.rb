@@ -18,8 +18,7 @@ HANDLERS = {
 }
 
 def call(request, body = nil)
-  request["Authorization"] = "Bearer #{ENV.fetch("WINDLASS_TOKEN")}"
-  request["Content-Type"] = "application/json"
+  request["Authorization"], request["Content-Type"] = "Bearer #{ENV.fetch("WINDLASS_TOKEN")}", "application/json"
   request.body = JSON.generate(body) if body
   answer = HTTP.request(request)
   case answer.code.to_i
@@ -32,14 +31,15 @@ end
 # What goes wrong here, the next turn says, too.
 def tell(job, report) = (call(Net::HTTP::Post.new("#{WORKERS.path}/#{$me}/beat"), reports: [{ receipt: job["receipt"], **report }]) rescue nil)
 def run(job)
-  { receipt: job["receipt"], outcome: "complete", result: HANDLERS.fetch(job["kind"]).call(job["args"], job) }
-rescue StandardError => error
-  { receipt: job["receipt"], outcome: "retry", error: "#{error.class}: #{error.message}".scrub }
+  result = HANDLERS.fetch(job["kind"]).call(job["args"], job)
+  JSON.generate(result, max_nesting: 64) # where it is no JSON this job fails, and not the turn with all others
+  { receipt: job["receipt"], outcome: "complete", result: result }
+rescue StandardError, ScriptError, SystemStackError => error
+  { receipt: job["receipt"], outcome: "retry", error: "#{error.class}: #{error.message.dup.force_encoding("UTF-8").scrub}" }
 end
 
-stop = false
+$me, done, again, stop = nil, [], false, false
 trap("TERM") { stop = true }
-$me, done, again = nil, [], false
 until stop && done.empty?
   begin
     $me ||= call(Net::HTTP::Post.new(WORKERS.path), ME)["worker"]
@@ -48,8 +48,8 @@ until stop && done.empty?
     jobs = call(Net::HTTP::Post.new("#{WORKERS.path}/#{$me}/turn"), turn)["jobs"]
   rescue Gone
     $me, done, again = nil, [], false # others have its jobs by now
-  rescue IOError, SystemCallError, SocketError, Timeout::Error => error
-    warn "no answer, trying again: #{error.message}"
+  rescue StandardError => error
+    warn "trying again: #{error.message}"
     again = true # settling twice is harmless
     sleep 1
   else

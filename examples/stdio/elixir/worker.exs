@@ -8,12 +8,22 @@ defmodule Worker do
 
   def handle("mail.send", _args, _job), do: raise(ArgumentError, "nobody to send it to")
 
+  # The handler has a process of its own: whatever ends that, as a crash of what it is linked to, is told.
   def run(%{"ticket" => ticket} = job) do
-    result = handle(job["kind"], job["args"], job)
-    say(%{type: "complete", ticket: ticket, result: result})
-  catch
-    kind, reason -> say(%{type: "retry", ticket: ticket, error: Exception.format_banner(kind, reason, __STACKTRACE__)})
+    {_, ref} =
+      spawn_monitor(fn ->
+        say(%{type: "complete", ticket: ticket, result: handle(job["kind"], job["args"], job)})
+        exit(:said)
+      end)
+
+    receive do
+      {:DOWN, ^ref, _, _, :said} -> :ok
+      {:DOWN, ^ref, _, _, reason} -> say(%{type: "retry", ticket: ticket, error: text(Exception.format_exit(reason))})
+    end
   end
+
+  # Errors may have bytes that are no text.
+  def text(bytes), do: bytes |> String.chunk(:valid) |> Enum.filter(&String.valid?/1) |> Enum.join("?")
 
   def say(message), do: IO.write(:user, [JSON.encode!(message), "\n"])
 

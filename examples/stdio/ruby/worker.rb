@@ -25,7 +25,7 @@ $stdin.set_encoding("UTF-8").each_line do |line|
   begin
     result = HANDLERS.fetch(job["kind"]).call(job["args"], job)
     say(type: "complete", ticket: job["ticket"], result: result)
-  rescue StandardError => error
-    say(type: "retry", ticket: job["ticket"], error: "#{error.class}: #{error.message}".scrub)
+  rescue StandardError, ScriptError, SystemStackError => error
+    say(type: "retry", ticket: job["ticket"], error: "#{error.class}: #{error.message.dup.force_encoding("UTF-8").scrub}")
   end
 end

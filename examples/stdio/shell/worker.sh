@@ -3,7 +3,7 @@
 
 mail_send() { # its stdin: the args; its stdout: the result; its stderr: the log, and its last line the error
     to=$(jq -er '.to') || { echo 'nobody to send it to' >&2; return 1; }
-    jq -cn --arg to "$to" '{sent_to: $to}'
+    printf '%s' "$to" | jq -cRs '{sent_to: .}'
 }
 
 errors=$(mktemp) && trap 'rm -f "$errors"' EXIT
@@ -14,6 +14,7 @@ while IFS= read -r line; do
     jq -cn --argjson ticket "$ticket" --arg text "attempt $attempt" '{type: "log", $ticket, $text}, {type: "progress", $ticket, percent: 50, note: "handing it over"}'
     case $kind in
     mail.send) result=$(printf '%s' "$args" | mail_send 2>"$errors") ;;
-    esac && jq -cn --argjson ticket "$ticket" --argjson result "${result:-null}" '{type: "complete", $ticket, $result}' ||
-        jq -cn --argjson ticket "$ticket" --arg error "$(tail -n 1 "$errors")" '{type: "retry", $ticket, $error}'
+    *) echo "no handler for $kind" >"$errors"; false ;;
+    esac && printf '%s' "${result:-null}" | jq -cn --argjson ticket "$ticket" '{type: "complete", $ticket, result: input}' 2>>"$errors" ||
+        tail -n 1 "$errors" | jq -cRs --argjson ticket "$ticket" '{type: "retry", $ticket, error: rtrimstr("\n")}'
 done

@@ -1,7 +1,7 @@
 //! The clients in examples/http, each of which does the same, against a real server. Those whose language is not here are left out, and said so.
 
 use crate::{
-    examples::{ELIXIR, built_by_go, folder, is_there, left_out},
+    examples::{self, ELIXIR, built_by_go, ended_oddly, enqueue_odd, folder, is_there, left_out},
     program::{Home, eventually, signal},
     serve::Served,
 };
@@ -92,18 +92,40 @@ fn works(language: &str, command: &mut Command, stops: bool) {
     }
 }
 
+/// Whatever the handler of a client does, and whatever it is given, it goes on with the other jobs of its turn.
+fn goes_on(language: &str, name: &str, command: impl FnOnce(PathBuf) -> Command) {
+    let home = Home::new();
+    let (served, token) = serve(&home);
+    let (odd, good) = enqueue_odd(&home);
+    let mut command = command(examples::odd(&home, &format!("http/{language}"), name));
+    command.env("WINDLASS_URL", format!("http://{}", served.address)).env("WINDLASS_TOKEN", token);
+    let mut client = Running(command.env("LC_ALL", "C").stdin(Stdio::null()).spawn().unwrap());
+    ended_oddly(&home, language, &odd, &good);
+    assert!(client.0.try_wait().unwrap().is_none(), "{language} ended");
+}
+
 #[test]
 fn ruby() {
     if is_here("ruby", &["--version"], "ruby", true) {
-        works("ruby", Command::new("ruby").arg(file("ruby", "worker.rb")), true);
+        let run = |file| command("ruby", file);
+        works("ruby", &mut run(file("ruby", "worker.rb")), true);
+        goes_on("ruby", "worker.rb", run);
     }
 }
 
 #[test]
 fn php() {
     if is_here("php", &["--version"], "PHP 8", true) {
-        works("php", Command::new("php").arg(file("php", "worker.php")), true);
+        let run = |file| command("php", file);
+        works("php", &mut run(file("php", "worker.php")), true);
+        goes_on("php", "worker.php", run);
     }
+}
+
+fn command(program: &str, file: PathBuf) -> Command {
+    let mut command = Command::new(program);
+    command.arg(file);
+    command
 }
 
 /// A handler that says how far it is ends when its job is to be cancelled: here one that would go on and on.
@@ -139,6 +161,8 @@ fn go() {
     }
     let (_dir, worker) = built_by_go(&folder("http/go"));
     works("go", &mut Command::new(worker), false);
+    let mut built = None;
+    goes_on("go", "worker.go", |file| Command::new(&built.insert(built_by_go(file.parent().unwrap())).1));
 }
 
 #[test]
@@ -146,6 +170,12 @@ fn elixir() {
     let needs =
         "JSON.encode!(1); for app <- [:inets, :ssl], do: {:ok, _} = Application.ensure_all_started(app)";
     if is_here("elixir", &[&ELIXIR[1..], &["-e", needs]].concat(), "", false) {
-        works("elixir", Command::new(ELIXIR[0]).args(&ELIXIR[1..]).arg(file("elixir", "worker.exs")), true);
+        let run = |file: PathBuf| {
+            let mut elixir = Command::new(ELIXIR[0]);
+            elixir.args(&ELIXIR[1..]).arg(file);
+            elixir
+        };
+        works("elixir", &mut run(file("elixir", "worker.exs")), true);
+        goes_on("elixir", "worker.exs", run);
     }
 }

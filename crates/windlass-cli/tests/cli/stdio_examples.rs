@@ -1,34 +1,45 @@
 //! The clients in examples/stdio, each of which does the same. Those whose language is not here are left out, and said so.
 
 use crate::{
-    examples::{ELIXIR, built_by_go, folder, is_there, left_out},
+    examples::{self, ELIXIR, built_by_go, ended_oddly, enqueue_odd, folder, is_there, left_out},
     program::{Home, eventually, signal},
 };
-use std::{fs, process::Stdio};
+use std::{fs, path::Path, process::Stdio};
 
-/// An example: its folder, and how it is run.
+/// An example: its folder, and how it and a file like it is run.
 struct Example {
     language: &'static str,
-    command: String,
+    file: &'static str,
+    run: String,
+}
+
+impl Example {
+    fn command(&self, file: &Path) -> String {
+        format!("exec {} '{}'", self.run, file.display())
+    }
 }
 
 /// An example, when its language is here. What `make deps` installs has to be, unless somebody allows that it is not.
-fn example(language: &'static str, is_there: bool, is_installed: bool, file: &str) -> Option<Example> {
+fn example(
+    language: &'static str,
+    is_there: bool,
+    is_installed: bool,
+    file: &'static str,
+) -> Option<Example> {
     let run = match language {
         "shell" => "sh".to_owned(),
         "python" => "python3".to_owned(),
         "elixir" => ELIXIR.map(|word| format!("'{word}'")).join(" "),
         other => other.to_owned(),
     };
-    let command = format!("exec {run} '{}'", folder(&format!("stdio/{language}")).join(file).display());
     if !is_there {
         left_out(&format!("stdio example in {language}"), &format!("{run} (or jq)"), is_installed);
     }
-    is_there.then_some(Example { language, command })
+    is_there.then_some(Example { language, file, run })
 }
 
 /// Works good and bad jobs off with an example.
-fn works(Example { language, command }: &Example) {
+fn works(language: &str, command: &str) {
     let home = Home::new();
     let good: Vec<_> =
         (0..5).map(|n| home.enqueue(&["mail.send", &format!(r#"{{"to":"ä{n} $'\""}}"#)])).collect();
@@ -62,12 +73,27 @@ fn works(Example { language, command }: &Example) {
     assert_eq!(home.state(&other), "available", "{language}: it is not the example's");
 }
 
+/// Whatever the handler of a program does, and whatever it is given, the program goes on with the next job.
+fn goes_on(language: &str, name: &str, command: impl FnOnce(&Path) -> String) {
+    let home = Home::new();
+    let (odd, good) = enqueue_odd(&home);
+    let command = command(&examples::odd(&home, &format!("stdio/{language}"), name));
+    let mut work = home.command(&["work", "--stdio", &command]);
+    let worker = home.spawn(work.stdin(Stdio::null()).env("LC_ALL", "C"));
+    ended_oddly(&home, language, &odd, &good);
+    signal(&worker, "TERM");
+    let output = worker.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !stderr.contains("starting another"), "{language}: {stderr}");
+}
+
 macro_rules! examples {
     ($($name:ident: $is_there:expr, $is_installed:expr, $file:expr;)*) => {
         $(#[test]
         fn $name() {
             if let Some(example) = example(stringify!($name), $is_there, $is_installed, $file) {
-                works(&example);
+                works(example.language, &example.command(&folder(concat!("stdio/", stringify!($name))).join(example.file)));
+                goes_on(example.language, example.file, |file| example.command(file));
             }
         })*
     };
@@ -87,8 +113,11 @@ fn go() {
     if example("go", is_there(&["go", "version"], "go1."), false, "worker.go").is_none() {
         return;
     }
+    let run = |worker: &Path| format!("exec '{}'", worker.display());
     let (_dir, worker) = built_by_go(&folder("stdio/go"));
-    works(&Example { language: "go", command: format!("exec '{}'", worker.display()) });
+    works("go", &run(&worker));
+    let mut built = None;
+    goes_on("go", "worker.go", |file| run(&built.insert(built_by_go(file.parent().unwrap())).1));
 }
 
 #[test]
