@@ -8,6 +8,15 @@ import { ended, onSqlite, started } from './support.js'
 
 const any = defineJob<unknown>('any')
 
+/** As of many libraries: JSON is given what it has. */
+class Document {
+  constructor (readonly has: unknown) {}
+  toJSON (): unknown { return this.has }
+}
+
+/** Bytes with a JSON form of their own. */
+class Hash extends Uint8Array { toJSON (): string { return 'ab' } }
+
 onSqlite('what JSON would drop or empty without a word is refused in args', async ({ windlass }) => {
   const circular: Record<string, unknown> = {}
   circular.self = circular
@@ -20,13 +29,15 @@ onSqlite('what JSON would drop or empty without a word is refused in args', asyn
     [{ like: /x/ }, /a RegExp/], [new WeakMap(), /a WeakMap/],
     [{ form: new FormData() }, /a FormData in .* write Object.fromEntries\(form\)/], [new Headers({ a: 'b' }), /a Headers/], [{ of: new ArrayBuffer(2) }, /an ArrayBuffer/],
     [{ image: new Uint8Array(2) }, /a Uint8Array in .*, at image, has no JSON form: write Buffer.from\(bytes\).toString\('base64'\)/], [new Float32Array(1), /a Float32Array/],
+    [{ image: Buffer.from('x') }, /a Buffer in .*, at image, has no JSON form: write Buffer.from\(bytes\).toString\('base64'\)/], [Buffer.alloc(0), /^a Buffer in the args of kind "any" has no JSON form/],
+    [{ doc: new Document({ pages: [Buffer.from('x')] }) }, /a Buffer in .*, at doc.pages, has/], [new Document(new Uint8Array(1)), /a Uint8Array/], [new Document({ of: new Map() }), /a Map in .*, at of,/], [new Document({ n: NaN }), /NaN in .*, at n,/],
     [{ at: [new Date('no date')] }, /an invalid Date in .*, at at, has no JSON form/],
     [{ n: NaN }, /NaN in .*, at n, has no JSON form: write it as a string or null/], [[-Infinity], /-Infinity in/],
     [{ n: 1n }, /a BigInt in the args of kind "any" has no JSON form: write String\(value\), or Number\(value\) where it is below 2 \*\* 53/], [circular, /circular/], [() => 1, /it is function/], [Symbol('x'), /it is symbol/],
     ['\ud800', /half of a surrogate pair/], [{ '\udc00': 1 }, /half of a surrogate pair/],
   ] as Array<[unknown, RegExp]>) await assert.rejects(windlass.enqueue(any, args), { name: 'InvalidArgs', message: words })
   assert.deepEqual((await windlass.jobs()).jobs, [])
-  const kept = [new Date(0), new URL('http://a/'), { at: undefined }, {}, { empty: {}, none: [] }, 2 ** 53 + 2, { __proto__: null, a: 1 }, JSON.parse('{"__proto__":{}}')]
+  const kept = [new Hash(2), { type: 'Buffer', data: [1] }, new Document({ none: {} }), new Document(new Document({})), new Date(0), new URL('http://a/'), { at: undefined }, {}, { empty: {}, none: [] }, 2 ** 53 + 2, { __proto__: null, a: 1 }, JSON.parse('{"__proto__":{}}')]
   const ids = await windlass.enqueueMany(any, kept)
   assert.deepEqual(await Promise.all(ids.map(async id => JSON.stringify(await windlass.args(id)))), kept.map(each => JSON.stringify(each)))
   await assert.rejects(windlass.edit(ids[0]!, { args: new Set([1]) }), InvalidArgs)
@@ -37,14 +48,14 @@ onSqlite('nor is it in meta, checkpoints and results', async ({ windlass }, t) =
   await assert.rejects(windlass.enqueue(any, 1, { meta: { ids: new Set([1]) } }), { name: 'InvalidOption', message: /^a Set in meta, at ids, has no JSON form/ })
   assert.throws(() => enqueueSql(any, 1, { meta: { of: new Map() } }), /a Map in meta/)
   await assert.rejects(perform(any, () => {}, 1, { checkpoint: new Set() }), /a Set in the checkpoint/)
-  const values: unknown[] = [new Map([[1, 2]]), { image: new Uint8Array(2) }, [Promise.resolve(1)]]
+  const values: unknown[] = [new Map([[1, 2]]), { image: Buffer.from('x') }, [Promise.resolve(1)]]
   const refused: string[] = []
   await started(t, windlass.worker({ queues: { default: 1 } }).handle(any, async (nth, job) => {
     await job.checkpoint(values[Number(nth)]).catch(error => refused.push(error.message))
     return values[Number(nth)]
   }))
   const ids = await windlass.enqueueMany(any, [0, 1, 2])
-  for (const [nth, words] of [/a Map in the result has no JSON form/, /a Uint8Array in the result, at image,/, /a Promise in the result/].entries()) {
+  for (const [nth, words] of [/a Map in the result has no JSON form/, /a Buffer in the result, at image,/, /a Promise in the result/].entries()) {
     const job = await ended(windlass, ids[nth]!)
     assert.deepEqual([job.state, job.result], ['discarded', null])
     assert.match(job.reason!, words)

@@ -24,12 +24,12 @@ export function encode (value: unknown, what: string, refused: typeof InvalidArg
 
 /**
  * The same of what is stored for somebody who reads it later: args, results, checkpoints, meta. What JSON makes an empty object of is refused, too: a Map, a Set,
- * or a promise that somebody forgot to await. So are bytes, which it makes an object of numbered fields of.
+ * or a promise that somebody forgot to await. So are bytes, which it makes an object of numbered fields of, and a Buffer one with its type.
  */
 export function encodeStored (args: unknown, what: string, refused: typeof InvalidArgs | typeof InvalidOption = InvalidArgs): string {
   const text = encode(args, what, refused)
-  // They leave an empty object, or a field named 0, so a text without either has none of them.
-  const object = text.includes('{}') || text.includes('{"0":') ? lost(args, EMPTIED, what) : undefined
+  // They leave an empty object, a field named 0, or what a Buffer says, so a text without these has none of them.
+  const object = text.includes('{}') || text.includes('{"0":') || text.includes('"type":"Buffer"') ? lost(args, EMPTIED, what) : undefined
   if (object !== undefined) throw new refused(refused === InvalidArgs ? 'invalid_args' : 'invalid_option', object)
   return text
 }

@@ -17,11 +17,11 @@ const INSTEAD: Record<string, string> = {
   Response: 'write what it brought, such as await response.json()', Request: 'write what it brought, such as await request.json()',
 }
 
-/** Objects that become an empty one, and bytes, which become one of numbered fields. */
+/** Objects that become an empty one, and bytes, which become one of numbered fields, or what a Buffer says of itself. */
 export const EMPTIED: Test = part => {
-  if (typeof part !== 'object' || part === null || 'toJSON' in part) return undefined
-  if (ArrayBuffer.isView(part)) return [named(part.constructor.name), INSTEAD.ArrayBuffer!]
-  if (Object.keys(part).length > 0) return undefined
+  if (typeof part !== 'object' || part === null) return undefined
+  if (ArrayBuffer.isView(part) && (!saysItself(part) || (part.toJSON() as { type?: unknown } | null)?.type === 'Buffer')) return [named(part.constructor.name), INSTEAD.ArrayBuffer!]
+  if (saysItself(part) || Object.keys(part).length > 0) return undefined
   const name = Object.keys(INSTEAD).find(name => part instanceof (globalThis as unknown as Record<string, new () => object>)[name]!)
   if (name !== undefined) return [named(name), INSTEAD[name]!]
   // A generator, or what map.keys() gives.
@@ -37,16 +37,19 @@ export function lost (value: unknown, test: Test, what: string): string | undefi
   return `${part} in ${what}${at === '' ? '' : `, at ${at},`} has no JSON form: ${instead}`
 }
 
-function first (value: unknown, test: Test, at: string): [string, readonly [string, string]] | undefined {
+function first (value: unknown, test: Test, at: string, isSaid = false): [string, readonly [string, string]] | undefined {
   const words = test(value)
   if (words !== undefined) return [at, words]
-  if (typeof value !== 'object' || value === null || 'toJSON' in value) return undefined
+  if (typeof value !== 'object' || value === null) return undefined
+  if (!isSaid && saysItself(value)) return first(value.toJSON(), test, at, true) // JSON does so once, too
   for (const [name, part] of Object.entries(value)) {
     const found = first(part, test, place(value, name, at))
     if (found !== undefined) return found
   }
   return undefined
 }
+
+function saysItself (part: object): part is { toJSON (): unknown } { return 'toJSON' in part && typeof part.toJSON === 'function' }
 
 /** Where a part is. An array of one, as of the args of one job, is no place. */
 function place (whole: object, name: string, at: string): string {
