@@ -28,13 +28,20 @@ onBoth('a handler says retry, snooze, cancel or discard, returned or thrown', as
   }
 })
 
+/** Such as a draft of immer's that is used when it is over. */
+function revoked (): unknown {
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  return proxy
+}
+
 onBoth('whatever a handler throws becomes the error of its attempt', async ({ windlass }, t) => {
   const told: unknown[] = []
   const thrown: Array<[unknown, RegExp]> = [
     [new TypeError('no route', { cause: new Error('cable') }), /^TypeError: no route\n\s+at .*outcomes\.test[^]*caused by Error: cable/],
     ['text', /^text$/], [7, /^7$/], [null, /^null$/], [{ a: 1 }, /^{ a: 1 }$/], [undefined, /./],
     [Object.create(null), /Object/], [new Proxy(new Error('x'), { get () { throw new Error('mean') } }), /cannot be shown/],
-    [new Error('\ud800 \u0000 nul'), /nul/],
+    [revoked(), /cannot be shown/], [new Error('\ud800 \u0000 nul'), /nul/],
     [new AggregateError([new TypeError('refused'), 'b', 1, 2]), /^AggregateError: \none of 4: TypeError: refused\none of 4: 'b'\none of 4: 1\n\s+at /],
     [Object.assign(new AggregateError([]), { errors: 5 }), /^AggregateError: \n\s+at /],
   ]
@@ -65,7 +72,7 @@ onSqlite('odd return values are results, or none, and never fail their neighbour
     [() => 'ok', 'completed', 'ok'], [() => undefined, 'completed', null], [() => null, 'completed', null], [() => 0, 'completed', 0],
     [() => false, 'completed', false], [() => () => 1, 'completed', null], [() => Symbol('x'), 'completed', null],
     [() => new Date(0), 'completed', '1970-01-01T00:00:00.000Z'], [() => ({ then: (done: (value: unknown) => void) => done(8) }), 'completed', 8],
-    [() => ({ get then () { throw new Error('mean') } }), 'discarded', null],
+    [() => ({ get then () { throw new Error('mean') } }), 'discarded', null], [revoked, 'discarded', null], [async () => [revoked()], 'discarded', null],
     [() => 1n, 'discarded', null], [() => circle, 'discarded', null], [() => NaN, 'discarded', null], [() => '\ud800', 'discarded', null],
     [() => 'x'.repeat(2 << 20), 'discarded', null], [() => nested(65), 'discarded', null], [() => nested(1_000), 'discarded', null],
   ]
@@ -119,6 +126,16 @@ onSqlite('a batch handler that returns something else fails its jobs with a clea
   const job = defineJob<number>('n', { maxAttempts: 1 })
   await started(t, windlass.worker(quiet).handleBatch(job, { maxSize: 10 }, () => ['a', 'b', 'c', 'd']))
   assert.match((await ended(windlass, await windlass.enqueue(job, 1))).errors[0]!.error, /one outcome for each of its 1 jobs; it returned 4 outcomes/)
+})
+
+onSqlite('a result of a batch that cannot be read fails its own job alone', async ({ windlass }, t) => {
+  const job = defineJob<number>('n', { maxAttempts: 1 })
+  const worker = windlass.worker(quiet).handleBatch(job, { maxSize: 10 }, jobs => jobs.map(({ args }) => args === 2 ? revoked() : args))
+  const ids = await windlass.enqueueMany(job, [1, 2, 3])
+  await started(t, worker)
+  const states: string[] = []
+  for (const id of ids) states.push((await ended(windlass, id)).state)
+  assert.deepEqual([states, worker.stats().refused], [['completed', 'discarded', 'completed'], 0])
 })
 
 onSqlite('the handler of a batch may take its array apart', async ({ windlass }, t) => {

@@ -66,9 +66,9 @@ async function checked (job: Job, { schema, options }: JobDefinition, settle: Se
 
 /** Waits for a value that may be a promise, or anything with a `then`. */
 function follow (value: any, done: (value: unknown) => void, failed: (error: unknown) => void): void {
-  if (value instanceof Promise) return void value.then(done, failed)
   let then
   try {
+    if (value instanceof Promise) return void value.then(done, failed)
     then = typeof value === 'object' && value !== null ? value.then : undefined
   } catch (error) {
     return failed(error)

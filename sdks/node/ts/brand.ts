@@ -5,5 +5,12 @@
 export function brand (made: abstract new (...args: any[]) => object, name: string): void {
   const mark = Symbol.for(`windlass.${name}`)
   Object.defineProperty(made.prototype, mark, { value: true })
-  Object.defineProperty(made, Symbol.hasInstance, { value: (value: unknown) => typeof value === 'object' && value !== null && mark in value })
+  const isMarked = (value: unknown): boolean => {
+    try {
+      return typeof value === 'object' && value !== null && mark in value
+    } catch { // of a proxy, as one that was revoked: handlers may return or throw it
+      return false
+    }
+  }
+  Object.defineProperty(made, Symbol.hasInstance, { value: isMarked })
 }

@@ -12,12 +12,10 @@ export class Concluded {
 
 /** What a handler's return value comes to: nothing to be said (it completed), or a message of the stdio protocol without a ticket. */
 export function ofValue (value: unknown): Said {
-  if (value === undefined || value === null) return undefined
+  if (value === undefined || value === null || typeof value === 'function' || typeof value === 'symbol') return undefined
   if (value instanceof Outcome) return value.message.type === 'complete' ? ofValue(value.result) : value.message
-  if (value instanceof Concluded) return value.said
-  if (typeof value === 'function' || typeof value === 'symbol') return undefined
   try {
-    return encodeStored(value, 'the result')
+    return value instanceof Concluded ? value.said : encodeStored(value, 'the result')
   } catch (error) {
     // Trying again would not help.
     return { type: 'discard', error: text(`the result cannot be stored: ${error instanceof Error ? error.message : error}`) }

@@ -1,3 +1,4 @@
+import { brand } from './brand.js'
 import { ofError } from './conclusion.js'
 import { Meeting } from './meeting.js'
 import type { Job } from './job.js'
@@ -46,6 +47,7 @@ export function aroundMany (all: readonly Middleware[], handler: BatchCall): Bat
 
 /** What one job of a batch failed with. */
 export class Threw { constructor (readonly error: unknown) {} }
+brand(Threw, 'threw')
 
 async function run (all: readonly Middleware[], job: Job, handler: () => Promise<unknown>): Promise<Outcome> {
   const at = async (nth: number): Promise<Outcome> => {
