@@ -54,9 +54,16 @@ def fail(how: str) -> Any:
         os._exit(7)
     if how == "json":
         return object()
+    if how == "signal":
+        os.kill(os.getpid(), signal.SIGRTMIN + 1)  # which has no name
     if how == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     raise RuntimeError("outer") from ValueError("inner")
+
+
+@app.job("child.count", process=True)
+def count(n: int) -> int:
+    return n
 
 
 @app.job("child.begin", process=True)

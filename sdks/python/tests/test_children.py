@@ -18,7 +18,7 @@ import child_jobs
 import pytest
 from worked import drain, record
 
-from windlass import App, Around, Context, children
+from windlass import App, Around, Complete, Context, Outcome, children
 from windlass.args import encode
 from windlass.connection import Connection
 from windlass.errors import InvalidOption
@@ -91,7 +91,7 @@ def test_a_child_says_what_becomes_of_its_job(app: App) -> None:
 
 
 def test_whatever_happens_to_a_child_is_a_failed_attempt(app: App) -> None:
-    hows = ["exit", "vanish", "json", "killed", "raise"]
+    hows = ["exit", "vanish", "json", "killed", "signal", "raise"]
     ids = {how: child_jobs.fail.enqueue_sync(how) for how in hows}
     after = child_jobs.facts.enqueue_sync(n=1)
     asyncio.run(drain(app, processes=1))
@@ -100,10 +100,30 @@ def test_whatever_happens_to_a_child_is_a_failed_attempt(app: App) -> None:
     assert errors["exit"].strip().splitlines()[-1] == "SystemExit: 3"
     assert errors["vanish"] == "the child process that ran the job ended with exit code 7"
     assert errors["killed"] == "the child process that ran the job was killed by SIGKILL"
+    assert errors["signal"] == f"the child process that ran the job was killed by signal {signal.SIGRTMIN + 1}"
     assert "ValueError: inner" in errors["raise"] and errors["raise"].strip().endswith("RuntimeError: outer")
     assert {how: job.state for how, job in jobs.items()} == {how: "discarded" if how == "json" else "retryable" for how in hows}
     assert {job.attempt for how, job in jobs.items() if how != "json"} == {1}
     assert "cannot be stored" in str(jobs["json"].reason) and record(app, after).state == "completed"
+
+
+def test_what_is_around_a_child_keeps_no_thread_from_its_next_job(app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A middleware whose outcome cannot be read; and what is no text in the path, as programs put there, which Python leaves out."""
+
+    class Mute(Outcome):
+        pass
+
+    def mute(ctx: Context) -> Around:
+        outcome = yield
+        return Mute() if ctx.attempt == 1 and outcome == Complete(1) else None
+
+    monkeypatch.setattr(app, "_middleware", [mute])
+    monkeypatch.setattr(sys, "path", [tmp_path, *sys.path])
+    odd, after = child_jobs.count.enqueue_many_sync([{"n": 1}, {"n": 2}])
+    asyncio.run(asyncio.wait_for(drain(app, processes=1, grace_period=0), LONG))
+    failed = record(app, odd)
+    assert failed.state == "retryable" and "NotImplementedError" in failed.errors[0]["error"], failed
+    assert (record(app, after).state, record(app, after).result) == ("completed", 2)
 
 
 def test_a_job_whose_child_is_killed_runs_again(app: App, tmp_path: Path) -> None:

@@ -162,6 +162,9 @@ def test_no_job_is_refused_for_its_trace(made: Callable[..., App], recorded: Rec
     assert record(app, one.with_options(meta=full).enqueue_sync()).meta == full
     own = {"traceparent": TRACEPARENT}
     assert record(app, one.with_options(meta=own).enqueue_sync()).meta == own
+    odd = one.with_options(meta={"traceparent": 5, "tracestate": [7]}).enqueue_sync()  # whoever enqueues may have written that
+    asyncio.run(drain(app))
+    assert record(app, odd).state == "completed", record(app, odd)
     with pytest.raises(InvalidOption):
         one.with_options(priority=1000).enqueue_sync()
     assert recorded.named("send default")[-1].status.status_code is trace.StatusCode.ERROR

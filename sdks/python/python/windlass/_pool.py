@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ._telling import logger
+from .handler import raised
 from .threads import Runner
 
 if TYPE_CHECKING:
@@ -75,7 +76,10 @@ class Pool:
             job = desk.next()
             while job is not None:
                 seat.job = job
-                told = runner.run(desk, job)
+                try:
+                    told = runner.run(desk, job)
+                except BaseException as error:  # of what is around it: this thread is to go on, or the job would be held for ever
+                    told = raised(error, job)
                 seat.job = None
                 if seat.is_lost:
                     logger.info("job %d (%s) gave back its thread, though nobody waits for what it says", job.id, job.kind)

@@ -32,6 +32,7 @@ GRACE = {"cancelled": 4.0, "timeout": 4.0}
 SHORT_GRACE = 0.4
 FAREWELL = 0.3  # for a child that has nothing to do
 DEATH = 5.0  # for one that closed its end of the channel
+_SIGNALS = frozenset(map(int, signal.Signals))  # those that have names
 
 _BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[2]); from windlass._child import main; main(int(sys.argv[1]), int(sys.argv[3]))"
 
@@ -85,7 +86,7 @@ class Child(Runner):
         if self._channel is None:
             ours, theirs = Pipe()
             with theirs:
-                args = [str(theirs.fileno()), json.dumps(sys.path), str(os.getpid())]
+                args = [str(theirs.fileno()), json.dumps([place for place in sys.path if isinstance(place, str)]), str(os.getpid())]  # others than texts Python leaves out, too
                 # A session of its own: Ctrl-C in a terminal is the worker's affair.
                 self._process = subprocess.Popen(
                     [sys.executable, "-c", _BOOT, *args], stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
@@ -166,7 +167,9 @@ class Child(Runner):
             process.kill()
             process.wait()
             return "was not to be reached and was killed"
-        return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        if code >= 0:
+            return f"ended with exit code {code}"
+        return f"was killed by {signal.Signals(-code).name if -code in _SIGNALS else f'signal {-code}'}"
 
 
 FACTS = (

@@ -69,7 +69,8 @@ class Traces:
         facts = _facts("process", job.queue) | {
             "messaging.message.id": str(job.id), "windlass.job.kind": job.kind, "windlass.job.attempt": job.attempt,
         }
-        remote = _W3C.extract(job.meta or {}, _NOTHING)
+        texts = {name: text for name, text in (job.meta or {}).items() if isinstance(text, str)}  # meta is whatever somebody wrote
+        remote = _W3C.extract(texts, _NOTHING)
         sender = trace.get_current_span(remote).get_span_context()
         waited = abs(time.time() - job.enqueued_at_ms / 1000)
         is_child = sender.is_valid and job.attempt == 1 and waited <= self._child_within
