@@ -100,7 +100,8 @@ pub fn drop_line(ticket: u64) -> Vec<u8> {
 pub fn checkpoint_line(ticket: u64, kept: Result<Option<&Args>, &str>) -> Vec<u8> {
     let line = match kept {
         Ok(value) => {
-            let value = value.and_then(|value| serde_json::from_str(value.as_str()).ok());
+            let value = value.map(|value| on_one_line(value.as_str()));
+            let value = value.as_deref().and_then(|value| serde_json::from_str(value).ok());
             return text(&ToldLine {
                 value: Some(value.unwrap_or(RawValue::NULL)),
                 ..told("checkpoint", ticket)
@@ -126,9 +127,15 @@ fn told(r#type: &'static str, ticket: u64) -> ToldLine<'static> {
 }
 
 fn text(line: &impl Serialize) -> Vec<u8> {
-    let mut text = serde_json::to_vec(line).expect("these types serialise");
-    text.push(b'\n');
-    text
+    let mut text = serde_json::to_string(line).expect("these types serialise");
+    // Readers of lines in some languages, as that of newer Node, end one here, too. JSON has them in strings alone.
+    for (end, escaped) in [('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")] {
+        if text.contains(end) {
+            text = text.replace(end, escaped);
+        }
+    }
+    text.push('\n');
+    text.into_bytes()
 }
 
 #[cfg(test)]
@@ -152,6 +159,17 @@ mod tests {
         assert_eq!(
             line(&checkpoint_line(7, Ok(None))),
             "{\"type\":\"checkpoint\",\"ticket\":7,\"value\":null}\n"
+        );
+        // As one has it that was kept over HTTP.
+        let written = Args::parse("{\n\"a\":\n1}").unwrap();
+        assert_eq!(
+            line(&checkpoint_line(7, Ok(Some(&written)))),
+            "{\"type\":\"checkpoint\",\"ticket\":7,\"value\":{ \"a\": 1}}\n"
+        );
+        let separated = Args::parse("[\"a\u{2028}b\u{2029}\"]").unwrap();
+        assert_eq!(
+            line(&checkpoint_line(7, Ok(Some(&separated)))),
+            "{\"type\":\"checkpoint\",\"ticket\":7,\"value\":[\"a\\u2028b\\u2029\"]}\n"
         );
         let lost = checkpoint_line(7, Err("lost\nit"));
         assert_eq!(line(&lost), "{\"type\":\"checkpoint\",\"ticket\":7,\"error\":\"lost\\nit\"}\n");

@@ -125,7 +125,7 @@ fn a_job_is_told_as_one_line_and_what_is_said_of_it_is_kept() {
     let worker = Worker::start(&program.client, &spec).unwrap();
     let (sender, bell) = mpsc::channel();
     let desk = worker.desk(move || sender.send(()).unwrap_or_default()).unwrap();
-    let id = program.enqueue("mail.send", "{\"to\":\n\"a\"}", 1)[0];
+    let id = program.enqueue("mail.send", "{\"to\":\n\"a\u{2028}\u{2029}\"}", 1)[0];
     let other = program.enqueue("unknown", "{}", 1)[0];
     let take = || loop {
         if let Some(job) = desk.exchange([], Room::jobs(1)).jobs.pop() {
@@ -136,8 +136,12 @@ fn a_job_is_told_as_one_line_and_what_is_said_of_it_is_kept() {
     let job = take();
     let line = String::from_utf8(job_line(&job).unwrap()).unwrap();
     assert!(line.ends_with("}\n") && line.trim_end().lines().count() == 1, "{line}");
+    assert!(!line.contains(['\u{2028}', '\u{2029}']), "where readers of some languages end a line: {line}");
     let told: serde_json::Value = serde_json::from_str(&line).unwrap();
-    assert_eq!((&told["type"], &told["id"], &told["args"]["to"]), (&"job".into(), &id.into(), &"a".into()));
+    assert_eq!(
+        (&told["type"], &told["id"], &told["args"]["to"]),
+        (&"job".into(), &id.into(), &"a\u{2028}\u{2029}".into())
+    );
     desk.context(job.ticket.0).unwrap().log("halfway");
     let told = loop {
         let exchange = desk.exchange([], Room::jobs(0));
