@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from windlass import App, Around, Cancel, Context, Discard, EnqueuedUnique, Job, JobRecord, Retry, Schedule
+from windlass.testing import Perform, TestJobs
 
 app = App("sqlite:jobs.db")
 
@@ -82,6 +83,14 @@ async def right() -> None:
     put: list[str] = (await app.client.put_schedules([Schedule("a", "@daily", send_mail, {"to": "a"})], source="x", prune=True)).removed
     app.sync.put_schedules(schedule for schedule in [Schedule("b", "@daily", ship, Order(7))])
     print(put, ran, why)
+
+
+def right_in_tests(jobs: TestJobs) -> None:
+    app.schedule("c", "@daily", send_mail, {"to": "a"}, zone="Europe/Berlin")
+    found: JobRecord = jobs.assert_enqueued(send_mail, to="a")
+    jobs.perform(thumb, image=found.id)
+    Perform(send_mail, attempt=2).run(to="a")
+    jobs.perform_batch(index, [{"n": 1}])
 
 
 async def wrong() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .handler import AnyHandler, Handler
 from .middleware import LayeredHandler, LayeredRunner, Middleware
@@ -23,7 +23,7 @@ class Around:
         self._traces = traces
         self._middleware = middleware
 
-    def job(self, job: Job[Any]) -> Job[Any]:
+    def job(self, job: Job[...]) -> Job[...]:
         """The same job; those of batches have no span."""
         if job.in_child:
             return job  # what is around it is where its thread is

@@ -152,7 +152,7 @@ class ChildContext(Context):
         return statement
 
 
-def find(module: str, name: str, kind: str) -> Job[Any]:
+def find(module: str, name: str, kind: str) -> Job[...]:
     """The job of a function."""
     found: Any = importlib.import_module(module)
     here = list(vars(found).values())

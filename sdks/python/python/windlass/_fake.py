@@ -20,7 +20,7 @@ from .options import Options
 class FakeJob(SimpleNamespace):
     """One attempt of a job, as ``_native.Job`` is; keeps what its handler says."""
 
-    def __init__(self, job: Job[Any], args: str, attempt: int = 1, id: int = 1) -> None:
+    def __init__(self, job: Job[...], args: str, attempt: int = 1, id: int = 1) -> None:
         spec = json.loads(encode(job.options._spec(job.kind)))
         now = int(time.time() * 1000)
         super().__init__(
@@ -56,7 +56,7 @@ class FakeContext(Context):
 
     __slots__ = ("kept",)
 
-    def __init__(self, job: Job[Any], fake: Any, cancelled: str | None, checkpoint: Any) -> None:
+    def __init__(self, job: Job[...], fake: Any, cancelled: str | None, checkpoint: Any) -> None:
         super().__init__(fake, job._connection, lambda _: cancelled)
         self.kept: str = encode(checkpoint)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .errors import InvalidOption
 
@@ -34,19 +34,19 @@ def at_least_one(count: int | None, what: str, most: int = _MOST) -> None:
         raise InvalidOption(f"{what} must be at most {most}, got {count!r}")
 
 
-def of_jobs(jobs: Iterable[Job[Any]], processes: int) -> dict[str, int]:
+def of_jobs(jobs: Iterable[Job[...]], processes: int) -> dict[str, int]:
     """All queues that jobs name, each with as many places as its jobs have a use for."""
-    by_queue: dict[str, list[Job[Any]]] = {}
+    by_queue: dict[str, list[Job[...]]] = {}
     for job in jobs:
         by_queue.setdefault(_queue(job), []).append(job)
     return {queue: _of_queue(its, processes) for queue, its in by_queue.items()} or {"default": _PLACES}
 
 
-def _of_queue(jobs: list[Job[Any]], processes: int) -> int:
+def _of_queue(jobs: list[Job[...]], processes: int) -> int:
     if all(job.in_child for job in jobs):
         return processes  # what it took beyond that would wait for a child here, while another worker may have one that is free
     return _PLACES
 
 
-def _queue(job: Job[Any]) -> str:
+def _queue(job: Job[...]) -> str:
     return job.options.queue or "default"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from .connection import Connection
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Program(Protocol):
     """Jobs, the store that they are in, and what runs around them: an :class:`windlass.App`."""
 
-    jobs: dict[str, Job[Any]]
+    jobs: dict[str, Job[...]]
     connection: Connection
     traces: Traces | None
     _any: AnyHandler | None

@@ -59,7 +59,7 @@ class App:
         """Who declares the app's schedules: with a name, those that it no longer declares are removed."""
         self.traces = traces
         """Traces of its jobs by OpenTelemetry, if it has any."""
-        self.jobs: dict[str, Job[Any]] = {}
+        self.jobs: dict[str, Job[...]] = {}
         """Its jobs by their kinds."""
         self.connection: Connection = store
         self.client: Client = Client(self.connection)
@@ -67,7 +67,7 @@ class App:
         self.sync: SyncClient = SyncClient(self.connection)
         """The same for code without an event loop."""
         self._schedules: list[Schedule] = []
-        self._declared: dict[str, Job[Any]] = {}
+        self._declared: dict[str, Job[...]] = {}
         self._any: AnyHandler | None = None
         self._middleware: list[Middleware] = []
 
@@ -144,7 +144,7 @@ class App:
         self._middleware.append(function)
         return function
 
-    def schedule(self, name: str, cron: str, job: Job[Any], args: Any = None, **options: Any) -> Schedule:
+    def schedule(self, name: str, cron: str, job: Job[...], args: Any = None, **options: Any) -> Schedule:
         """Declares a :class:`Schedule` of a job; workers store it when they start, and one of them enqueues its jobs::
 
             app.schedule("nightly", "0 3 * * *", clean_up, zone="Europe/Berlin")
@@ -186,7 +186,7 @@ class App:
         batching: Batching | None = None,
         process: bool = False,
         is_declared: bool = False,
-    ) -> Job[Any]:
+    ) -> Job[...]:
         refuse_odd(function, "@app.batch" if batching else "@app.declare" if is_declared else "@app.job")
         if kind is not None and not isinstance(kind, str):
             raise InvalidName(f"the kind of {function.__qualname__} must be a text such as 'mail.send', got {kind!r}")
@@ -196,7 +196,7 @@ class App:
         if len(set(names)) > 1:
             raise InvalidName(f"two functions have the kind {kind!r}: {' and '.join(names)}; name one with @app.job('another.kind')")
         handler = Handler(function, model, batching is not None)
-        job: Job[Any] = Job(kind, handler, Options()._with(options), self.connection, batching, process, self.traces)
+        job: Job[...] = Job(kind, handler, Options()._with(options), self.connection, batching, process, self.traces)
         if process:
             place_of(job)
         (self._declared if is_declared else self.jobs)[kind] = job
@@ -223,9 +223,9 @@ if TYPE_CHECKING:
         """What ``@app.batch(...)`` decorates with."""
 
         @overload
-        def __call__(self, function: Callable[[list[Context], list[Any]], Any], /) -> Job[Any]: ...
+        def __call__(self, function: Callable[[list[Context], list[Any]], Any], /) -> Job[...]: ...
         @overload
-        def __call__(self, function: Callable[[list[Any]], Any], /) -> Job[Any]: ...
+        def __call__(self, function: Callable[[list[Any]], Any], /) -> Job[...]: ...
         def __call__(self, function: Any, /) -> Any: ...
 
 

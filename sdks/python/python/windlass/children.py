@@ -37,7 +37,7 @@ _SIGNALS = frozenset(map(int, signal.Signals))  # those that have names
 _BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[2]); from windlass._child import main; main(int(sys.argv[1]), int(sys.argv[3]))"
 
 
-def place_of(job: Job[Any]) -> tuple[str, str]:
+def place_of(job: Job[...]) -> tuple[str, str]:
     """Module and name by which a child finds the job's function. Raises where it cannot."""
     function = job.handler.function
     module, name = function.__module__, function.__qualname__
@@ -56,7 +56,7 @@ def stopped(reason: str) -> Ended:
 class Child(Runner):
     """Has a child process run the jobs of a thread; starts another one when it died."""
 
-    def __init__(self, jobs: dict[str, Job[Any]], connection: Connection) -> None:
+    def __init__(self, jobs: dict[str, Job[...]], connection: Connection) -> None:
         self._jobs = jobs
         self._connection = connection
         self._process: subprocess.Popen[bytes] | None = None

@@ -31,7 +31,7 @@ class Perform:
     Options of the job are those of ``import_.with_options(...)``.
     """
 
-    def __init__(self, job: Job[Any], *, attempt: int = 1, checkpoint: Any = None, cancelled: str | None = None) -> None:
+    def __init__(self, job: Job[...], *, attempt: int = 1, checkpoint: Any = None, cancelled: str | None = None) -> None:
         """
         :param attempt: Which attempt it is, from 1.
         :param checkpoint: What an earlier attempt left.
@@ -95,7 +95,7 @@ class Perform:
         return self._job.handler.call(fake, self._context)
 
 
-def perform_batch(job: Job[Any], jobs: Iterable[Any]) -> list[Any]:
+def perform_batch(job: Job[...], jobs: Iterable[Any]) -> list[Any]:
     """Calls the function of a batch once, as a worker does, with args that went to JSON and back: dicts, or models where the job has one. What
     it says of each job: what it returned for it, or an outcome.
 
@@ -110,7 +110,7 @@ def perform_batch(job: Job[Any], jobs: Iterable[Any]) -> list[Any]:
         return [outcome] * len(args)
 
 
-async def perform_batch_async(job: Job[Any], jobs: Iterable[Any]) -> list[Any]:
+async def perform_batch_async(job: Job[...], jobs: Iterable[Any]) -> list[Any]:
     """The same on the running event loop; a plain function runs in a thread."""
     call, args = _batch(job, jobs)
     try:
@@ -119,7 +119,7 @@ async def perform_batch_async(job: Job[Any], jobs: Iterable[Any]) -> list[Any]:
         return [outcome] * len(args)
 
 
-def _batch(job: Job[Any], jobs: Iterable[Any]) -> tuple[Callable[[list[Any]], Any], list[Any]]:
+def _batch(job: Job[...], jobs: Iterable[Any]) -> tuple[Callable[[list[Any]], Any], list[Any]]:
     """What calls the function, and the args to call it with."""
     if not job.handler.is_batch:
         raise InvalidOption(f"{job.kind} takes one job in a call: use perform")

@@ -23,7 +23,7 @@ class Schedule:
 
     name: str
     cron: str
-    job: Job[Any]
+    job: Job[...]
     args: Any = None
     zone: str = "UTC"
     starts_at: datetime | None = None

@@ -47,13 +47,13 @@ class TestJobs:
     def __init__(self, app: App) -> None:
         self.app = app
 
-    def enqueued(self, job: Job[Any] | None = None, *, state: JobState | None = None) -> list[JobRecord]:
+    def enqueued(self, job: Job[...] | None = None, *, state: JobState | None = None) -> list[JobRecord]:
         """The jobs that will still run, oldest first: those that are available, scheduled or retryable; or those in this ``state``."""
         states = (state,) if state else _WAITING
         found = [record for one in states for record in self._in_state(job, one)]
         return sorted(found, key=lambda record: record.id)
 
-    def _in_state(self, job: Job[Any] | None, state: JobState) -> list[JobRecord]:
+    def _in_state(self, job: Job[...] | None, state: JobState) -> list[JobRecord]:
         found: list[JobRecord] = []
         after: str | None = None
         while True:
@@ -63,7 +63,7 @@ class TestJobs:
             if after is None:
                 return found
 
-    def assert_enqueued(self, job: Job[Any], /, *model: Any, **args: Any) -> JobRecord:
+    def assert_enqueued(self, job: Job[...], /, *model: Any, **args: Any) -> JobRecord:
         """A job of these args that will still run. Args that are not named may be anything.
 
         Raises ``AssertionError`` when there is none, with those that are there.
@@ -76,14 +76,14 @@ class TestJobs:
         seen = "".join(f"\n  {json.dumps(self._args(job, record))}" for record in there) or " none"
         raise AssertionError(f"no job {job.kind} with {json.dumps(wanted)} was enqueued; there are:{seen}")
 
-    def assert_not_enqueued(self, job: Job[Any], /, *model: Any, **args: Any) -> None:
+    def assert_not_enqueued(self, job: Job[...], /, *model: Any, **args: Any) -> None:
         """Raises ``AssertionError`` when a job of these args, or with none any job of this kind, will still run."""
         wanted = _wanted(job, model, args)
         there = [found for record in self.enqueued(job) if _fits(found := self._args(job, record), wanted)]
         if there:
             raise AssertionError(f"{len(there)} jobs {job.kind} were enqueued: {there}")
 
-    def _args(self, job: Job[Any], record: JobRecord) -> Any:
+    def _args(self, job: Job[...], record: JobRecord) -> Any:
         return self.app.sync.args(record.id) if job.options.encrypted else record.args
 
     def drain(self, *, raises: bool = True, at_most: int | None = None) -> dict[str, int]:
@@ -146,7 +146,7 @@ class TestJobs:
         runs would have been silent for as long. Python's own clock stays as it is."""
         self.app.connection.native().travel(seconds(by, "by"))
 
-    def perform(self, job: Job[Any], /, *model: Any, **args: Any) -> Any:
+    def perform(self, job: Job[...], /, *model: Any, **args: Any) -> Any:
         """Calls a job's function by itself as a worker does, with args that went to JSON and back, and with a context, but without a store. What
         it returned, or the outcome that it raised; :class:`Perform` gives it a checkpoint and tells what it said.
 
@@ -154,11 +154,11 @@ class TestJobs:
         """
         return Perform(job).run(*model, **args)
 
-    async def perform_async(self, job: Job[Any], /, *model: Any, **args: Any) -> Any:
+    async def perform_async(self, job: Job[...], /, *model: Any, **args: Any) -> Any:
         """The same on the running event loop; a plain function runs in a thread."""
         return await Perform(job).run_async(*model, **args)
 
-    def perform_batch(self, job: Job[Any], jobs: Iterable[Any]) -> list[Any]:
+    def perform_batch(self, job: Job[...], jobs: Iterable[Any]) -> list[Any]:
         """Calls the function of a batch by itself, once for all of these args: dicts, or models where the job has one. What it says of each: what
         it returned for it, or an outcome.
 
@@ -166,12 +166,12 @@ class TestJobs:
         """
         return perform_batch(job, jobs)
 
-    async def perform_batch_async(self, job: Job[Any], jobs: Iterable[Any]) -> list[Any]:
+    async def perform_batch_async(self, job: Job[...], jobs: Iterable[Any]) -> list[Any]:
         """The same on the running event loop; a plain function runs in a thread."""
         return await perform_batch_async(job, jobs)
 
 
-def _wanted(job: Job[Any], model: tuple[Any, ...], args: dict[str, Any]) -> Any:
+def _wanted(job: Job[...], model: tuple[Any, ...], args: dict[str, Any]) -> Any:
     return json.loads(encode(job.handler.model.check(*model) if job.handler.model and model else args))
 
 

@@ -92,7 +92,7 @@ class Worker:
         self._app = app
         self._connection = app.connection
         self._around = Around(app.traces, tuple(app._middleware))
-        self._jobs: dict[str, Job[Any]] = {kind: self._around.job(job) for kind, job in app.jobs.items()}
+        self._jobs: dict[str, Job[...]] = {kind: self._around.job(job) for kind, job in app.jobs.items()}
         self._any = None if app._any is None else self._around.any(app._any)
         _places.at_least_one(threads, "threads")
         _places.at_least_one(processes, "processes")
@@ -184,7 +184,7 @@ class Worker:
         _workers.add(self)
         self._exchange()
 
-    def _serve(self, native: _native.Worker, blocking: dict[str, Handler], children: dict[str, Job[Any]]) -> None:
+    def _serve(self, native: _native.Worker, blocking: dict[str, Handler], children: dict[str, Job[...]]) -> None:
         """Has its jobs run."""
         connection = self._app.connection
         if blocking or (self._any is not None and not self._any.is_async):
@@ -383,12 +383,12 @@ class Worker:
         if not self._is_due:
             self._hurry()
 
-    def _start_batch(self, job: Job[Any], batch: list[_native.Job]) -> None:
+    def _start_batch(self, job: Job[...], batch: list[_native.Job]) -> None:
         task = self._loop.create_task(self._run_batch(job, batch))
         self._batches[task] = batch
         task.add_done_callback(self._forget)
 
-    async def _run_batch(self, job: Job[Any], jobs: list[_native.Job]) -> None:
+    async def _run_batch(self, job: Job[...], jobs: list[_native.Job]) -> None:
         fit, args = self._read(job, jobs)
         if not fit:
             return
@@ -442,7 +442,7 @@ class Worker:
     def _contexts(self, jobs: list[_native.Job]) -> list[Context]:
         return [Context(job, self._connection, self._reason_of) for job in jobs]
 
-    def _read(self, job: Job[Any], jobs: list[_native.Job]) -> tuple[list[_native.Job], list[Any]]:
+    def _read(self, job: Job[...], jobs: list[_native.Job]) -> tuple[list[_native.Job], list[Any]]:
         """The jobs whose args fit, and their args; the others are discarded."""
         model = job.handler.model
         if model is None:

@@ -134,7 +134,7 @@ class Backend(BaseTaskBackend):
         for task in self.tasks.values():
             self._job(task)
 
-    def _job(self, task: Any) -> Job[Any]:
+    def _job(self, task: Any) -> Job[...]:
         kind: str = task.module_path
         if kind not in self.app.jobs:
             options = {name: self.options[name] for name in _OF_JOBS if name in self.options}
