@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections import ChainMap, deque
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, ForwardRef
@@ -23,12 +24,20 @@ class Colour(Enum):
     BLUE = "blue"
 
 
+@dataclass
+class Photo:
+    name: str
+    image: bytes
+
+
 @pytest.mark.parametrize(
     ("value", "says"),
     [
         ({"n": [0, float("nan")]}, "no JSON: x.n[1]: nan has no JSON form; write None or a text"),
         (b"ab", "x: bytes have no JSON form; write a text, as base64.b64encode(value).decode() makes one"),
         (bytearray(b"ab"), "base64.b64encode"),
+        ({b"ab"}, "x: bytes have no JSON form"),
+        ([Photo("a", b"ab")], "x.image: bytes have no JSON form"),
         (range(3), "x: a range has no JSON form; write list(...) of it"),
         (deque([1]), "a deque has no JSON form; write list(...) of it"),
         (ChainMap({"a": 1}), "x: a ChainMap has no JSON form; write dict(...) of it"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -34,6 +35,10 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f".{name}", part) for name, part in value.items())
     elif isinstance(value, (list, tuple)):
         yield from (("" if len(value) == 1 else f"[{at}]", part) for at, part in enumerate(value))
+    elif isinstance(value, (set, frozenset)):
+        yield from (("", part) for part in value)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield from ((f".{field.name}", getattr(value, field.name)) for field in dataclasses.fields(value))
 
 
 def _of(part: Any, error: Exception) -> str:
