@@ -63,6 +63,19 @@ onSqlite('nor is it in meta, checkpoints and results', async ({ windlass }, t) =
   }
 })
 
+onSqlite('what JSON would drop is refused in args to look for, which would be those of more jobs', async ({ windlass }) => {
+  const ids = await windlass.enqueueMany(any, [{ user: { id: 1 } }, { user: { id: 2 } }])
+  const id = undefined as number | undefined
+  for (const [args, words] of [
+    [{ user: { id } }, /^undefined in the args that are looked for, at user.id, has no JSON form: name a value, or leave its field out$/], [{ user: { id: 1 }, kind: undefined }, /^undefined in .*, at kind,/],
+    [{ user: new Map([['id', 2]]) }, /^a Map in .*, at user,/], [{ user: Promise.resolve({ id: 2 }) }, /await it first/], [{ user: () => 1 }, /^a function in/], [{ user: { id: NaN } }, /NaN/],
+  ] as Array<[Record<string, unknown>, RegExp]>) {
+    for (const call of [() => windlass.delete({ args }), () => windlass.edit({ args }, { priority: 1 }), () => windlass.jobs({ args })]) await assert.rejects(call(), { name: 'InvalidOption', message: words })
+  }
+  assert.deepEqual(await windlass.delete({ args: { user: { id: 2 } } }).then(({ done }) => done), 1)
+  assert.deepEqual((await windlass.jobs({ args: { user: {} } })).jobs.map(job => job.id), [ids[0]])
+})
+
 const odd = (value: unknown) => value as never
 
 onSqlite('what a handler says is a text, and progress a number', async ({ windlass }, t) => {

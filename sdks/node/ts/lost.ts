@@ -29,6 +29,9 @@ export const EMPTIED: Test = part => {
   return isIterated ? ['an iterator', 'write an array of what it gives'] : undefined
 }
 
+/** What an object is without in JSON. */
+export const LEFT_OUT: Test = part => ['undefined', 'function', 'symbol'].includes(typeof part) ? [typeof part === 'undefined' ? 'undefined' : `a ${typeof part}`, 'name a value, or leave its field out'] : undefined
+
 /** The first part of a value that JSON loses, in words. `what` names the value. */
 export function lost (value: unknown, test: Test, what: string): string | undefined {
   const found = first(value, test, '')

@@ -3,6 +3,7 @@ import { signalOf } from './ending.js'
 import { InvalidOption } from './errors.js'
 import { encode, encodeStored } from './json.js'
 import { onlyKnown, shown } from './known.js'
+import { LEFT_OUT, lost } from './lost.js'
 import { span, time } from './options.js'
 import { record, type JobState } from './records.js'
 import type { Duration } from './duration.js'
@@ -78,11 +79,21 @@ export async function change (on: Connection, op: 'cancel' | 'retry' | 'delete' 
   }
   const payload = typeof which === 'number' ? { ids: [which] } : Array.isArray(which) ? { ids: which } : wireSelection(which)
   const signal = typeof which === 'number' || Array.isArray(which) ? undefined : signalOf(which, op)
+  if (!Array.isArray(which) && typeof which === 'object') checkFilter(which)
   if (edit?.args !== undefined) encodeStored(edit.args, 'the args of the edit')
   const text = encode({ ...payload, edit: edit && wireEdit(edit) }, 'what is selected or changed', InvalidOption)
   const answer = JSON.parse(await on.text(op, text, signal))
   if (typeof which === 'number') return answer.replies[0]
   return Array.isArray(which) ? answer.replies : record(answer)
+}
+
+/** Refuses args to look for of which JSON loses a part: without it they are those of more jobs than are meant. */
+export function checkFilter (filter: JobFilter | undefined): void {
+  if (filter?.args === undefined) return
+  const what = 'the args that are looked for'
+  encodeStored(filter.args, what, InvalidOption)
+  const vague = lost(filter.args, LEFT_OUT, what)
+  if (vague !== undefined) throw new InvalidOption('invalid_option', vague)
 }
 
 function wireSelection ({ everything, dryRun, atMost, perSecond, signal: _, ...filter }: Selection) {

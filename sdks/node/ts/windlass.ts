@@ -15,7 +15,7 @@ import * as policy from './policy.js'
 import { record, type JobPage, type JobRecord, type JobState, type QueueFilter, type QueueRecord, type StoreStatus } from './records.js'
 import { Schedules } from './schedules.js'
 import {
-  change, type CancelReply, type DeleteReply, type EditReply, type JobEdit, type JobFilter, type RetryReply, type Selection, type Touched,
+  change, checkFilter, type CancelReply, type DeleteReply, type EditReply, type JobEdit, type JobFilter, type RetryReply, type Selection, type Touched,
 } from './select.js'
 import type { EnqueueSqlOptions } from './sql/enqueue_by.js'
 import type { Executor } from './sql/executor.js'
@@ -112,6 +112,7 @@ export class Windlass {
 
   /** A page of jobs. */
   async jobs (filter: JobFilter & { after?: string | undefined, limit?: number | undefined } = {}): Promise<JobPage> {
+    checkFilter(filter)
     return record(await this.#on.call('jobs', filter))
   }
 
