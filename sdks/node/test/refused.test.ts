@@ -136,6 +136,8 @@ onSqlite('what is of the wrong type is told what to be', async ({ windlass }) =>
     [() => windlass.schedules.put(odd(schedule({ name: 'x', cron: '@daily', job: any, args: 1 }))), /put takes an array of schedules, got an object/],
     [() => windlass.cancel(odd(undefined)), /cancel takes the id of a job, an array of ids, or a filter such as { queue: 'mail' }; got undefined/],
     [() => windlass.retry(odd('17')), /retry takes the id of a job, .* got "17"/],
+    [() => windlass.delete({ queue: odd(null), state: 'discarded' }), /^queue is null, without which more jobs are selected: leave it out where that is meant$/], [() => windlass.cancel({ ids: odd(null), kind: 'any' }), /^ids is null/],
+    [() => windlass.appendAudit(odd({})), /appendAudit takes an array of entries, got an object/],
     [() => windlass.wait(odd(1n), '1s'), /a BigInt in what is asked for has no JSON form: .*Number\(value\)/],
     [() => windlass.setRetention(odd({ outcome: 'completed' })), /setRetention takes an array of rules, got an object/],
     [() => windlass.audit({ since: odd('yesterday') }), /since must be a valid Date, got yesterday/], [() => windlass.audit({ since: new Date('no date') }), /since must be a valid Date/],

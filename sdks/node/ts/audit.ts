@@ -1,4 +1,6 @@
 import type { Connection } from './connection.js'
+import { InvalidOption } from './errors.js'
+import { shown } from './known.js'
 import { time } from './options.js'
 import { record } from './records.js'
 
@@ -50,5 +52,6 @@ export async function audit (on: Connection, { since, ...filter }: AuditFilter):
 }
 
 export async function appendAudit (on: Connection, entries: readonly AuditEntry[]): Promise<void> {
+  if (!Array.isArray(entries)) throw new InvalidOption('invalid_option', `appendAudit takes an array of entries, got ${shown(entries)}`)
   await on.call('append_audit', { entries: entries.map(({ requestId, ...entry }) => ({ ...entry, request_id: requestId })) })
 }

@@ -79,12 +79,21 @@ export async function change (on: Connection, op: 'cancel' | 'retry' | 'delete' 
   }
   const payload = typeof which === 'number' ? { ids: [which] } : Array.isArray(which) ? { ids: which } : wireSelection(which)
   const signal = typeof which === 'number' || Array.isArray(which) ? undefined : signalOf(which, op)
-  if (!Array.isArray(which) && typeof which === 'object') checkFilter(which)
+  if (!Array.isArray(which) && typeof which === 'object') {
+    refuseNull(which)
+    checkFilter(which)
+  }
   if (edit?.args !== undefined) encodeStored(edit.args, 'the args of the edit')
   const text = encode({ ...payload, edit: edit && wireEdit(edit) }, 'what is selected or changed', InvalidOption)
   const answer = JSON.parse(await on.text(op, text, signal))
   if (typeof which === 'number') return answer.replies[0]
   return Array.isArray(which) ? answer.replies : record(answer)
+}
+
+/** Refuses what is null, as of a row that has none: without it more jobs are selected than were meant. */
+function refuseNull (selection: Selection): void {
+  const none = Object.entries(selection).find(([, value]) => value === null)
+  if (none) throw new InvalidOption('invalid_option', `${none[0]} is null, without which more jobs are selected: leave it out where that is meant`)
 }
 
 /** Refuses args to look for of which JSON loses a part: without it they are those of more jobs than are meant. */
