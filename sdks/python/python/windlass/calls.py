@@ -51,6 +51,9 @@ def wait(id: int, timeout: Duration) -> Call[JobRecord | None]:
 
 
 def any_available(queues: Iterable[str], kinds: Iterable[str] | None) -> Call[bool]:
+    for name, given in (("queues", queues), ("kinds", kinds)):
+        if isinstance(given, str):  # which would be as many names as it has letters
+            raise InvalidOption(f"{name} must be a list of names, as in [{given!r}], got {given!r}")
     return Call("any_available", _given(queues=list(queues), kinds=None if kinds is None else list(kinds)), bool)
 
 
