@@ -13,7 +13,10 @@ use crate::{
     tx::{Count, Tx},
 };
 use rusqlite::params;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use windlass_core::{Claim, ClaimRequest, Claimed, QueueDemand, WorkerId};
 
 /// The most jobs of one claim; a larger demand gets several claims in turn, by calling again.
@@ -22,6 +25,10 @@ const CLAIM_MAX: u32 = 20_000;
 const CLAIM_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The most jobs of one claim that take their turns by keys, each of which costs several times what others do, and about the most keys that it looks at.
 const TURNS_MAX: u32 = 5_000;
+
+/// One transaction asks no further queue after so many claims, or so long: others wait. A claim takes some 0.1 ms, one of a keyed queue up to many milliseconds.
+const CLAIMS_MAX: usize = 200;
+const TIME_MAX: Duration = Duration::from_millis(20);
 
 /// How often one claim looks for more turns in a keyed lane.
 const ROUNDS: u32 = 16;
@@ -39,15 +46,25 @@ struct Round<'a> {
     claimed: &'a mut Claimed,
 }
 
-/// Hands out jobs to a live worker.
-pub(crate) fn claim(tx: &mut Tx<'_>, request: &ClaimRequest) -> Outcome<Claimed> {
+/// Hands out jobs of some queues to a live worker: from this one on, as many as one transaction may ask. The next one, if that was not the last.
+pub(crate) fn claim(
+    tx: &mut Tx<'_>,
+    request: &ClaimRequest,
+    from: usize,
+) -> Outcome<(Claimed, Option<usize>)> {
+    let began = Instant::now();
     tx.fence(request.worker)?;
     tx.flush()?;
     let mut claimed = Claimed::default();
-    let with_work = lanes::with_work(tx, request.queues.len())?;
-    let may_have_work =
-        |demand: &&QueueDemand| with_work.as_ref().is_none_or(|queues| queues.contains(&*demand.queue));
-    for demand in request.queues.iter().filter(|demand| demand.limit > 0).filter(may_have_work) {
+    let queues = || request.queues.iter().enumerate().skip(from);
+    let with_work = lanes::with_work(tx, queues().len())?;
+    let may_have_work = |demand: &QueueDemand| {
+        demand.limit > 0 && with_work.as_ref().is_none_or(|queues| queues.contains(&*demand.queue))
+    };
+    for (nth, demand) in queues().filter(|(_, demand)| may_have_work(demand)) {
+        if nth > from && (claimed.claims.len() >= CLAIMS_MAX || began.elapsed() > TIME_MAX) {
+            return Ok((claimed, Some(nth)));
+        }
         let round = Round {
             worker: request.worker,
             demand,
@@ -57,7 +74,7 @@ pub(crate) fn claim(tx: &mut Tx<'_>, request: &ClaimRequest) -> Outcome<Claimed>
         };
         round.run(tx)?;
     }
-    Ok(claimed)
+    Ok((claimed, None))
 }
 
 impl Round<'_> {

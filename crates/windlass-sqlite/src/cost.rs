@@ -227,7 +227,10 @@ fn a_list_of_running_jobs_costs_its_own_size() {
         add(&mut store, &mixed(queues, queues));
         let queues_of_all = (0..queues).map(|n| QueueDemand::new(format!("queue{n}"), 1)).collect();
         let request = ClaimRequest { worker: store.worker, queues: queues_of_all };
-        store.run(|tx| claim::claim(tx, &request));
+        let mut from = Some(0);
+        while let Some(at) = from {
+            from = store.run(|tx| claim::claim(tx, &request, at)).0.1;
+        }
         let filter =
             JobFilter { state: Some(JobState::Running), limit: JobFilter::MAX_LIMIT, ..JobFilter::default() };
         let (page, work) = store.run(|tx| list::jobs(tx.conn, &filter));
@@ -286,7 +289,7 @@ fn a_claim_of_many_queues_is_a_few_statements() {
     ids[1..].iter().for_each(|id| drop(store.run(|tx| control::cancel(tx, *id))));
     let demands = jobs.iter().map(|job| QueueDemand::new(job.queue(), 10)).collect();
     let request = ClaimRequest { worker: store.worker, queues: demands };
-    let (claimed, work) = store.run(|tx| claim::claim(tx, &request));
+    let ((claimed, _), work) = store.run(|tx| claim::claim(tx, &request, 0));
     assert_eq!(claimed.claims[0].jobs[0].id, ids[0]);
     assert!(work.statements.len() < 16, "{:#?}", work.statements);
 }

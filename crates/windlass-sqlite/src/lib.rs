@@ -97,6 +97,7 @@ mod record;
 mod replace;
 mod report;
 mod retention;
+mod rotation;
 mod schedule_store;
 mod schedules;
 mod settings;

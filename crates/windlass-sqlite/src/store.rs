@@ -12,7 +12,9 @@ use crate::{
     maintain::{self, Chunk},
     once, options, promote,
     reader::{Question, question},
-    record, report, retention, settings, settle, stats,
+    record, report, retention,
+    rotation::{self, Rotation},
+    settings, settle, stats,
     threads::{self, Threads},
     tx::Tx,
     unique,
@@ -72,6 +74,7 @@ pub struct SqliteStore {
     pub(crate) signal: Arc<Signal>,
     watcher: Arc<Watcher>,
     undelivered: Arc<UndeliveredClaims>,
+    rotation: Rotation,
     threads: Arc<Mutex<Option<Threads>>>,
     /// What opening did, until `migrate` reports it; then that nothing is left to do.
     migration: Mutex<MigrationReport>,
@@ -97,6 +100,7 @@ impl SqliteStore {
             options,
             signal: opened.signal,
             undelivered,
+            rotation: Rotation::default(),
             threads: Arc::new(Mutex::new(Some(opened.threads))),
             migration: Mutex::new(opened.migration),
         };
@@ -306,18 +310,30 @@ impl JobStore for SqliteStore {
 
     async fn deregister(&self, worker: WorkerId) -> Result<()> {
         while self.write(DURABLE, move |tx| workers::deregister(tx, worker)).await? {}
+        self.rotation.forget(worker);
         Ok(())
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
-        let request = request.clone();
+        let worker = request.worker;
+        let request = Arc::new(self.rotation.in_turn(request));
         let writer = self.with_threads(|threads| threads.writer.downgrade()).await?;
-        let return_path =
-            ReturnPath { worker: request.worker, undelivered: Arc::clone(&self.undelivered), writer };
-        let claim = move |tx: &mut Tx<'_>| {
-            Ok(ClaimReply { claimed: claim::claim(tx, &request)?, return_path: return_path.clone() })
-        };
-        self.write(RELAXED, claim).await.map(ClaimReply::take)
+        let return_path = ReturnPath { worker, undelivered: Arc::clone(&self.undelivered), writer };
+        let (mut total, mut from) = (Claimed::default(), 0);
+        // The queues of a part that brings nothing are asked: an empty answer says that there is nothing.
+        loop {
+            let (asked, return_path) = (Arc::clone(&request), return_path.clone());
+            let claim = move |tx: &mut Tx<'_>| {
+                let (claimed, next) = claim::claim(tx, &asked, from)?;
+                Ok((ClaimReply { claimed, return_path: return_path.clone() }, next))
+            };
+            let (reply, next) = self.write(RELAXED, claim).await?;
+            let is_last = rotation::add(&mut total, reply.take()) || next.is_none();
+            match next {
+                Some(next) if !is_last => from = next,
+                next => return Ok(self.rotation.end(&request, next, total)),
+            }
+        }
     }
 
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {

@@ -95,8 +95,8 @@ impl Traced {
     /// Claims jobs of the default queue.
     pub(crate) fn claim(&mut self, most: u32) -> (Vec<Claim>, Work) {
         let request = ClaimRequest { worker: self.worker, queues: vec![QueueDemand::new("default", most)] };
-        let (claimed, work) = self.run(|tx| claim::claim(tx, &request));
-        (claimed.claims, work)
+        let (claimed, work) = self.run(|tx| claim::claim(tx, &request, 0));
+        (claimed.0.claims, work)
     }
 
     /// Completes all of the claims.

@@ -20,6 +20,7 @@ mod keys_rate;
 mod large;
 mod lifecycle;
 mod limits;
+mod many_queues;
 mod no_handler;
 mod older_schema;
 mod outcomes;
