@@ -108,6 +108,7 @@ fn check(path: &Path) -> Result<()> {
         let message = format!("{shown} is a pipe, a socket or a device; name a file");
         return Err(Error::new(ErrorKind::InvalidOption, message));
     }
+    refuse_many_names(path)?;
     let header = match read_header(path) {
         Ok(header) => header,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return refuse_to_begin_anew(path),
@@ -148,6 +149,27 @@ fn refuse_to_begin_anew(path: &Path) -> Result<()> {
         "{shown} is missing or empty, and {log} has what was committed last and is not in that file yet; put the file back, or remove {log} too"
     );
     Err(Error::new(ErrorKind::InvalidOption, message))
+}
+
+/// Each name of a file has a log of its own: who opened it by one does not see what others commit by another, and writes over it.
+#[cfg(unix)]
+fn refuse_many_names(path: &Path) -> Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let names = fs::metadata(path).map_or(1, |meta| if meta.is_file() { meta.nlink() } else { 1 });
+    if names <= 1 {
+        return Ok(());
+    }
+    let message = format!(
+        "{} has {names} names (hard links), and programs that open it by different ones lose what the others stored; \
+         remove the other names, or make this one a copy",
+        path.display()
+    );
+    Err(Error::new(ErrorKind::InvalidOption, message))
+}
+
+#[cfg(not(unix))]
+fn refuse_many_names(_: &Path) -> Result<()> {
+    Ok(())
 }
 
 /// What is probably meant by a path whose folder does not exist.

@@ -106,6 +106,11 @@ fn path(name: &str, url: &str) -> Result<PathBuf> {
         let message = format!("{:?} names no file; use sqlite:FILE", redact_url(url));
         return Err(Error::new(ErrorKind::InvalidOption, message));
     }
+    if let Some(file) = name.strip_prefix("file:") {
+        // SQLite would read it as a URI, and open another file.
+        let message = format!("{:?} begins with two schemes; write sqlite:{file}", redact_url(url));
+        return Err(Error::new(ErrorKind::InvalidOption, message));
+    }
     Ok(PathBuf::from(name))
 }
 
@@ -139,6 +144,8 @@ mod tests {
             ":memory:",
             "sqlite:a?mode=ro",
             "sqlite:a?deploy_marks=no",
+            "sqlite:file:a.db",
+            "file:a.db",
             "a\0b",
         ] {
             let error = parse(url, &mut SqliteOptions::default()).unwrap_err();

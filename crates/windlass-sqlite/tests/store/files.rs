@@ -172,6 +172,25 @@ fn a_pipe_or_a_device_is_refused() {
     }
 }
 
+/// What was enqueued by the other name was lost: each has a log of its own.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_with_two_names_is_refused_and_a_link_to_it_is_not() {
+    let f = Fixture::new();
+    let (other, link) = (f.folder.path().join("other.db"), f.folder.path().join("link.db"));
+    std::os::unix::fs::symlink(f.path(), &link).unwrap();
+    open(&link).unwrap().enqueue(&jobs(1)).await.unwrap();
+    fs::hard_link(f.path(), &other).unwrap();
+    let error = refused(&other);
+    assert_eq!(error.kind(), ErrorKind::InvalidOption);
+    assert!(error.to_string().contains("has 2 names (hard links)"), "{error}");
+    // Who has it open works on.
+    assert_eq!(f.take(f.worker().await, 9).await.len(), 1);
+    fs::remove_file(&other).unwrap();
+    f.close().await;
+    open(f.path()).unwrap();
+}
+
 #[tokio::test]
 async fn a_file_that_was_cut_is_named() {
     let f = Fixture::new();
