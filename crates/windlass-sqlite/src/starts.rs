@@ -26,6 +26,8 @@ const MANY_LEAVE: &str = "SELECT coalesce(min(at) FILTER (WHERE started > ?3), m
     FROM (SELECT at, started FROM started WHERE queue = ?1 AND at > ?2 ORDER BY at LIMIT 1000)";
 const ADD: &str =
     "INSERT INTO started (queue, at, clock, expires_at, before, started) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+/// By the store's clock what is there now leaves the longest window then, however far that clock was ahead.
+const SET_BACK: &str = "UPDATE started SET expires_at = ?2 WHERE queue = ?1 AND expires_at > ?2";
 const FORGET: &str = "DELETE FROM started WHERE (queue, at) IN
     (SELECT queue, at FROM started WHERE expires_at < ?1 ORDER BY expires_at LIMIT ?2)";
 
@@ -56,7 +58,7 @@ pub(crate) fn give(
     let mut now = tx.now;
     let mut total = 0;
     let add = |at: Micros, before: i64, started: i64| -> Outcome<()> {
-        let row = params![queue, at, tx.now, at + longest, before, started];
+        let row = params![queue, at, tx.now, tx.now + longest, before, started];
         tx.conn.prepare_cached(ADD)?.execute(row)?;
         Ok(())
     };
@@ -69,6 +71,7 @@ pub(crate) fn give(
         if tx.now < clock {
             // The clock was set back: the queue's goes on from here.
             add(now, total, total)?;
+            tx.conn.prepare_cached(SET_BACK)?.execute(params![queue, tx.now + longest])?;
             now += 1;
         }
     }

@@ -92,6 +92,34 @@ async fn what_no_window_reaches_back_to_is_removed() {
     assert_eq!(ask(&f, worker, 0, 1, 5).await.starts, Some(5));
 }
 
+/// Not for as long as the clock was ahead.
+#[tokio::test]
+async fn what_was_given_out_while_a_clock_was_ahead_is_removed() {
+    let f = Fixture::new();
+    let worker = f.worker().await;
+    let rows = || {
+        let conn = rusqlite::Connection::open(f.folder.path().join("jobs.db")).unwrap();
+        conn.query_row("SELECT count(*) FROM started", [], |row| row.get::<_, u32>(0)).unwrap()
+    };
+    set(&f, per(1_000_000, 10 * SECOND)).await;
+    let days = 30 * 24 * 3600 * SECOND;
+    f.advance(days);
+    for _ in 0..30 {
+        ask(&f, worker, 0, 1, 1).await;
+        f.advance(SECOND / 10);
+    }
+    f.set_back(days);
+    for _ in 0..30 {
+        ask(&f, worker, 0, 1, 1).await;
+        f.advance(SECOND);
+    }
+    f.maintain().await.unwrap();
+    assert!((10..=12).contains(&rows()), "{} rows", rows());
+    f.advance(3600 * SECOND);
+    f.maintain().await.unwrap();
+    assert_eq!(rows(), 0);
+}
+
 #[tokio::test]
 async fn turns_end_by_the_clock() {
     let f = Fixture::new();
