@@ -6,7 +6,7 @@ use crate::{
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
-use windlass_core::{Claim, ClaimRef, Claimed, WorkerId};
+use windlass_core::{ClaimRef, Claimed, WorkerId};
 
 /// Claims whose caller was gone before it could take them. The writer gives them back with its next group.
 #[derive(Default)]
@@ -17,8 +17,8 @@ impl UndeliveredClaims {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn add(&self, worker: WorkerId, claims: &[Claim]) {
-        let claims = claims.iter().map(|claim| (worker, claim.reference));
+    pub(crate) fn add(&self, worker: WorkerId, claims: impl Iterator<Item = ClaimRef>) {
+        let claims = claims.map(|claim| (worker, claim));
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(claims);
     }
 }
@@ -49,7 +49,8 @@ impl Drop for ClaimReply {
         if self.claimed.claims.is_empty() {
             return;
         }
-        self.return_path.undelivered.add(self.return_path.worker, &self.claimed.claims);
+        let claims = self.claimed.claims.iter().map(|claim| claim.reference);
+        self.return_path.undelivered.add(self.return_path.worker, claims);
         if let Some(writer) = self.return_path.writer.upgrade() {
             // This only wakes an idle writer. When the inbox is full the writer is busy and looks anyway.
             let _ = writer.try_send(Task::<(), _>::unattended(|_: &mut Tx<'_>| Ok(())));

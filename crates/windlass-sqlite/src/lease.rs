@@ -169,12 +169,33 @@ impl Lease {
     }
 }
 
-/// Gives a whole claim back, because its caller was gone before it could take it. Unknown claims are ignored.
-pub(crate) fn give_back(tx: &mut Tx<'_>, worker: WorkerId, claim: ClaimRef) -> Outcome<()> {
-    match Lease::find(tx, worker, claim)? {
-        Some(mut lease) if lease.open > 0 => lease
-            .hand_back(tx, EventType::Returned, usize::MAX, |_| HandBack::Available { crashes: 0 })
-            .map(|_| ()),
-        _ => Ok(()),
+/// Gives jobs of a claim back, at most so many, because its caller was gone before it could take it. Whether there are more. Unknown claims are ignored.
+pub(crate) fn give_back(tx: &mut Tx<'_>, worker: WorkerId, claim: ClaimRef, most: usize) -> Outcome<bool> {
+    let Some(mut lease) = Lease::find(tx, worker, claim)? else { return Ok(false) };
+    if lease.open > 0 {
+        lease.hand_back(tx, EventType::Returned, most, |_| HandBack::Available { crashes: 0 })?;
+    }
+    Ok(lease.open > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{enqueue::Batch, traced::Traced};
+    use windlass_core::{Args, NewJob};
+
+    /// Others wait meanwhile.
+    #[test]
+    fn a_claim_that_nobody_took_goes_back_in_parts() {
+        let mut store = Traced::new();
+        let batch = Batch::pack(&vec![NewJob::new("test", Args::parse("{}").unwrap()); 5]);
+        store.run(|tx| batch.append(tx));
+        let (claims, _) = store.claim(5);
+        let (worker, claim) = (store.worker, claims[0].reference);
+        for more in [true, true, false, false] {
+            assert_eq!(store.run(|tx| give_back(tx, worker, claim, 2)).0, more);
+        }
+        let (claims, _) = store.claim(9);
+        assert_eq!(claims.iter().map(|claim| claim.jobs.len()).sum::<usize>(), 5);
     }
 }

@@ -18,7 +18,7 @@ use windlass_core::{
 /// The most transactions of one call of `rescue`; the next call goes on.
 pub(crate) const RESCUE_MAX: u32 = 64;
 /// The most jobs that one transaction takes from a worker that died or leaves, so that others need not wait long.
-const JOBS_AT_ONCE: usize = 2_000;
+pub(crate) const JOBS_AT_ONCE: usize = 2_000;
 /// Sharing a worker with a killer never raises a job's crash count above this: from here on the engine
 /// runs it alone, and only a crash that it then causes counts.
 const INNOCENT_CRASHES: u16 = 2;

@@ -16,10 +16,12 @@ use crate::{
     tx::{Memory, Tx},
     wakeup::Signal,
     wal::Wal,
+    workers::JOBS_AT_ONCE,
 };
 use rusqlite::Connection;
 use std::{
     collections::VecDeque,
+    iter,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -59,17 +61,15 @@ impl Writer {
             {
                 waiting.push_back(next);
             }
-            for (worker, claim) in self.undelivered.take() {
-                waiting.push_back(Task::<(), _>::unattended(move |tx: &mut Tx<'_>| {
-                    lease::give_back(tx, worker, claim)
-                }));
-            }
+            self.give_back(&mut waiting);
             waiting.retain(|command| !command.abandoned());
             self.commit_group(&mut waiting);
             // Every caller has its answer already, and a failure here comes up again with the next commit.
             if let Err(fault) = self.wal.bound(&mut self.conn, &self.file) {
                 tracing::warn!(error = %fault.into_error(), "cannot shorten the write-ahead log");
             }
+            // What is left of large claims, for which nobody comes.
+            self.give_back(&mut waiting);
         }
         // Nobody comes any more after whom it could be done.
         let mut left: VecDeque<_> = std::mem::take(&mut self.later).into();
@@ -81,6 +81,19 @@ impl Writer {
             && let Err(fault) = moved::leave_log(&self.conn)
         {
             tracing::error!(error = %fault.into_error(), "cannot leave the log of another process alone");
+        }
+    }
+
+    /// Adds that claims go back which nobody took.
+    fn give_back(&self, waiting: &mut VecDeque<BoxCommand>) {
+        for (worker, claim) in self.undelivered.take() {
+            let undelivered = Arc::clone(&self.undelivered);
+            waiting.push_back(Task::<(), _>::unattended(move |tx: &mut Tx<'_>| {
+                if lease::give_back(tx, worker, claim, JOBS_AT_ONCE)? {
+                    undelivered.add(worker, iter::once(claim));
+                }
+                Ok(())
+            }));
         }
     }
 
