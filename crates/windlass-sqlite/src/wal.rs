@@ -74,7 +74,11 @@ impl Wal {
         connect::set_patience(conn, self.busy_timeout)?;
         // Busy is an answer here, not an error.
         (self.next, self.patience) = match attempt? {
-            true => (size + size / GROWTH, (self.patience * 2).min(PATIENCE_MAX)),
+            true => {
+                let (log, mib) = (self.file.display(), size >> 20);
+                tracing::warn!(%log, mib, "somebody reads the database for long: its log grows until that ends; look for a transaction that was left open");
+                (size + size / GROWTH, (self.patience * 2).min(PATIENCE_MAX))
+            }
             false => (MAX_BYTES, PATIENCE),
         };
         Ok(())
