@@ -16,9 +16,8 @@ const QUEUES: &str =
         AND NOT EXISTS (SELECT 1 FROM slot WHERE slot.queue = queue.id)
         AND NOT EXISTS (SELECT 1 FROM started WHERE started.queue = queue.id)
     FROM queue WHERE id > ?1 ORDER BY id LIMIT ?2";
-const NAMED: &str =
-    "SELECT iif(json_valid(definition), coalesce(definition ->> 'queue', 'default'), '') FROM schedule
-    UNION SELECT own.value FROM worker, json_each(worker.queues) AS own WHERE ended_at IS NULL";
+const SERVED: &str =
+    "SELECT DISTINCT own.value FROM worker, json_each(worker.queues) AS own WHERE ended_at IS NULL";
 const IDLE: &str = "UPDATE queue SET idle_since = ?2 WHERE id = ?1";
 
 struct Queue {
@@ -32,7 +31,7 @@ struct Queue {
 /// be more.
 pub(crate) fn look(tx: &mut Tx<'_>, after: i64, most: usize, before: Option<Micros>) -> Outcome<Option<i64>> {
     let mut queues = queues(tx.conn, after, most)?;
-    keep_named(tx.conn, &mut queues)?;
+    keep_named(tx, &mut queues)?;
     let mut removed = false;
     for queue in &queues {
         match (queue.unused, queue.idle_since) {
@@ -66,12 +65,48 @@ fn queues(conn: &Connection, after: i64, most: usize) -> Outcome<Vec<Queue>> {
 }
 
 /// Those that a schedule or a live worker names are in use.
-fn keep_named(conn: &Connection, queues: &mut [Queue]) -> Outcome<()> {
+fn keep_named(tx: &mut Tx<'_>, queues: &mut [Queue]) -> Outcome<()> {
     if !queues.iter().any(|queue| queue.unused) {
         return Ok(());
     }
-    let mut find = conn.prepare_cached(NAMED)?;
-    let named: HashSet<String> = find.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    queues.iter_mut().for_each(|queue| queue.unused &= !named.contains(&queue.name));
+    let mut find = tx.conn.prepare_cached(SERVED)?;
+    let served: HashSet<String> = find.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let scheduled = tx.scheduled_queues()?;
+    let is_named = |queue: &Queue| served.contains(&queue.name) || scheduled.contains(&queue.name);
+    queues.iter_mut().for_each(|queue| queue.unused &= !is_named(queue));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{schedules, traced::Traced};
+    use windlass_core::{Args, NewJob, Schedule};
+
+    /// Each chunk of queues is asked for.
+    #[test]
+    fn schedules_are_read_once_after_a_change() {
+        let cost = |count: usize| {
+            let mut store = Traced::new();
+            store.run(|tx| tx.queue("unused"));
+            let declare = |store: &mut Traced, queue: &str, count: usize| {
+                let schedule = |n| {
+                    let job = NewJob::new("test", Args::parse("{}").unwrap()).with_queue(queue.to_owned());
+                    Schedule::new(format!("s{n}"), "@daily", job)
+                };
+                let all: Vec<_> = (0..count).map(schedule).collect();
+                store.run(|tx| schedules::put(tx, &all, None));
+            };
+            declare(&mut store, "other", count);
+            store.run(|tx| look(tx, 0, 10, None));
+            let steps = store.run(|tx| look(tx, 0, 10, None)).1.steps;
+            declare(&mut store, "unused", 1);
+            store.run(|tx| look(tx, 0, 10, None));
+            let idle = "SELECT idle_since FROM queue WHERE name = 'unused'";
+            let idle: Option<i64> = store.conn.query_one(idle, [], |row| row.get(0)).unwrap();
+            assert_eq!(idle, None, "a schedule names it now");
+            steps
+        };
+        assert_eq!(cost(1), cost(500));
+    }
 }

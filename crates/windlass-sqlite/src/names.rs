@@ -6,7 +6,7 @@ use crate::{
     position,
 };
 use rusqlite::{Connection, OptionalExtension, params};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use windlass_core::ErrorKind;
 
 /// The most names that the writer remembers; beyond it the memory starts anew.
@@ -19,6 +19,8 @@ const LAST: &str = "SELECT coalesce(max(id), 0) FROM lane";
 /// Never the same number twice, also where an older one was put back.
 const CHANGED: &str =
     "UPDATE log_state SET name_changes = name_changes + 1 + (random() & 1073741823) RETURNING name_changes";
+const SCHEDULE_CHANGES: &str = "SELECT changes FROM schedule_counter";
+const SCHEDULED: &str = "SELECT DISTINCT iif(json_valid(definition), coalesce(definition ->> 'queue', 'default'), '') FROM schedule";
 const FREE: &str = "DELETE FROM free_lane WHERE id = (SELECT min(id) FROM free_lane) RETURNING id";
 
 /// What is known of the names.
@@ -28,6 +30,8 @@ pub(crate) struct Names {
     version: i64,
     queues: HashMap<String, i64>,
     lanes: HashMap<(i64, i16), i32>,
+    /// The queues of schedules, after which change of these.
+    scheduled: Option<(i64, HashSet<String>)>,
 }
 
 impl Names {
@@ -43,6 +47,21 @@ impl Names {
     pub(crate) fn forget(&mut self) {
         self.queues.clear();
         self.lanes.clear();
+        self.scheduled = None;
+    }
+
+    /// The queues that schedules name.
+    pub(crate) fn scheduled(&mut self, conn: &Connection) -> Outcome<&HashSet<String>> {
+        let changes: i64 = conn.prepare_cached(SCHEDULE_CHANGES)?.query_one([], |row| row.get(0))?;
+        let known = self.scheduled.take().filter(|(after, _)| *after == changes);
+        let (_, queues) = self.scheduled.insert(match known {
+            Some(known) => known,
+            None => {
+                let mut find = conn.prepare_cached(SCHEDULED)?;
+                (changes, find.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+            }
+        });
+        Ok(queues)
     }
 
     /// The queue's number; created on first use.

@@ -11,7 +11,10 @@ use crate::{
     position,
 };
 use rusqlite::{Connection, params};
-use std::{cmp::Ordering, collections::HashMap};
+use std::{
+    cmp::Ordering,
+    collections::{HashMap, HashSet},
+};
 use windlass_core::{ErrorKind, JobId, WorkerId};
 
 /// Where a job is counted. The order is that of the columns in [`FLUSH`].
@@ -233,6 +236,11 @@ impl<'c> Tx<'c> {
             self.memory.keyed.enter(self.conn, queue, Some(lane))?;
         }
         Ok(lane)
+    }
+
+    /// The queues that schedules name.
+    pub(crate) fn scheduled_queues(&mut self) -> Outcome<&HashSet<String>> {
+        self.memory.names.scheduled(self.conn)
     }
 
     /// After queues or lanes were removed.
