@@ -143,6 +143,10 @@ fn jobs_between(tx: &Tx<'_>, lease: &Lease, moved: &[i64], first: i64, last: i64
     let lane = lease.lane();
     let lo = lease.lo.max(position::at(lane, first.clamp(0, position::SEQUENCE_MAX)));
     let hi = lease.hi.min(position::at(lane, last.clamp(0, position::SEQUENCE_MAX)));
+    // Each position of the claim has a job, which is where it was appended: there is nothing to count.
+    if !lease.moved && lease.open + lease.completed == lease.hi - lease.lo + 1 {
+        return Ok((hi - lo + 1).max(0));
+    }
     let unmoved: i64 = tx.conn.prepare_cached(UNMOVED)?.query_one([lo, hi], |row| row.get(0))?;
     Ok(unmoved + among_moved as i64)
 }

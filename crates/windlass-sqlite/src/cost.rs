@@ -372,3 +372,25 @@ fn a_claim_is_removed_at_the_same_cost_whatever_was_said_of_others() {
     };
     assert_alike("a claim", cost(100), cost(10_000));
 }
+
+/// Of a claim without gaps, whose jobs need not be counted.
+#[test]
+fn results_of_a_claim_cost_its_ranges() {
+    let cost = |jobs: u32| {
+        let mut store = Traced::new();
+        add(&mut store, &(0..jobs).map(|_| job("default")).collect::<Vec<_>>());
+        let (claims, _) = store.claim(jobs);
+        let exception = |job: &windlass_core::ClaimedJob| Exception {
+            claim: claims[0].reference,
+            job: job.id,
+            position: job.position,
+            disposition: Disposition::Complete { result: Some(Args::parse("1").unwrap()) },
+        };
+        let exceptions: Vec<_> = claims[0].jobs.iter().map(exception).collect();
+        let request = SettleRequest { worker: store.worker, completions: vec![], exceptions };
+        let (reply, work) = store.run(|tx| settle::settle(tx, &request));
+        assert!(reply.exceptions.iter().all(|settled| *settled == windlass_core::Settled::Accepted));
+        work.steps
+    };
+    assert_alike("a settlement", cost(100), cost(1_000));
+}
