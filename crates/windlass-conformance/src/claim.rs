@@ -144,6 +144,8 @@ pub async fn pausing_knows_its_queues(fixture: &dyn Fixture) {
     for paused in [true, false] {
         let error = store.pause("never-used", paused).await.expect_err("an unknown queue");
         assert_eq!(error.kind(), ErrorKind::NotFound);
+        let says = "queue \"never-used\" does not exist; a queue exists once a job or a worker named it";
+        assert!(error.to_string().contains(says), "{error}");
     }
 }
 

@@ -164,16 +164,16 @@ impl JobStore for MemoryStore {
     }
 
     async fn limit(&self, queue: &str, limits: &QueueLimits) -> Result<()> {
-        Limits::check_queue_name(queue)?;
         limits.check()?;
+        Limits::check_queue_name(queue)?;
         control::limit(&mut *self.state().await, queue, *limits);
         self.requests.tell();
         Ok(())
     }
 
     async fn limit_keys(&self, queue: &str, change: &KeyLimitsChange) -> Result<()> {
-        Limits::check_queue_name(queue)?;
         change.check()?;
+        Limits::check_queue_name(queue)?;
         self.change(|state| keys::limit(state, queue, change)).await;
         Ok(())
     }

@@ -50,7 +50,11 @@ pub(crate) fn pause(state: &mut State, queue: &str, paused: bool) -> Result<()> 
             queue.paused = paused;
             Ok(())
         }
-        None => Err(Error::new(ErrorKind::NotFound, format!("queue {queue:?} does not exist"))),
+        None => {
+            let message =
+                format!("queue {queue:?} does not exist; a queue exists once a job or a worker named it");
+            Err(Error::new(ErrorKind::NotFound, message))
+        }
     }
 }
 

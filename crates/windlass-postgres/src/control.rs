@@ -137,5 +137,6 @@ pub(crate) async fn pause(db: &Database, queue: &str, paused: bool) -> Result<()
     if row.get(0) {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::NotFound, format!("queue {queue:?} does not exist")))
+    let message = format!("queue {queue:?} does not exist; a queue exists once a job or a worker named it");
+    Err(Error::new(ErrorKind::NotFound, message))
 }

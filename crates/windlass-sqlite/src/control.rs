@@ -70,7 +70,8 @@ pub(crate) fn retry(tx: &mut Tx<'_>, id: JobId) -> Outcome<RetryReply> {
 pub(crate) fn pause(tx: &mut Tx<'_>, queue: &str, paused: bool) -> Outcome<()> {
     let set = "UPDATE queue SET paused = ?2 WHERE name = ?1";
     if tx.conn.prepare_cached(set)?.execute(params![queue, paused])? == 0 {
-        let message = format!("unknown queue {queue:?}; a queue exists once a job or a worker named it");
+        let message =
+            format!("queue {queue:?} does not exist; a queue exists once a job or a worker named it");
         return Err(Fault::refused(ErrorKind::NotFound, message));
     }
     // Idle workers may take what waited.
