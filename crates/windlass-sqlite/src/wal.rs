@@ -76,7 +76,7 @@ impl Wal {
         (self.next, self.patience) = match attempt? {
             true => {
                 let (log, mib) = (self.file.display(), size >> 20);
-                tracing::warn!(%log, mib, "somebody reads the database for long: its log grows until that ends; look for a transaction that was left open");
+                tracing::warn!(%log, mib, "somebody reads the database for long, by a search or in a transaction that was left open: its log grows until that ends");
                 (size + size / GROWTH, (self.patience * 2).min(PATIENCE_MAX))
             }
             false => (MAX_BYTES, PATIENCE),
