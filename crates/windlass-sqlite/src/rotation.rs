@@ -46,9 +46,10 @@ impl Rotation {
 
 /// Adds what one part of a claim found. Whether it brought jobs.
 pub(crate) fn add(total: &mut Claimed, part: Claimed) -> bool {
-    let Claimed { claims, contended, limited, next_due } = part;
+    let Claimed { claims, contended, blocked, limited, next_due } = part;
     total.claims.extend(claims);
     total.contended |= contended;
+    total.blocked |= blocked;
     total.limited.extend(limited);
     total.next_due = total.next_due.into_iter().chain(next_due).min();
     !total.claims.is_empty()
