@@ -85,7 +85,8 @@ BEGIN
         IF f.settled_at IS NOT NULL THEN RETURN 'finished'; END IF;
         IF f.seq IS NOT NULL THEN RETURN 'running'; END IF;
         SELECT j.id, coalesce(v_at, clock_timestamp()), j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count,
-               'scheduled', j.kind, j.args, j.attributes INTO w
+               'scheduled', j.kind, j.args, j.attributes
+            INTO w.id, w.available_at, w.enqueued_at, w.lane_id, w.attempt, w.max_attempts, w.crash_count, w.state, w.kind, w.args, w.attributes
             FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id;
         IF p_args IS NOT NULL AND {schema}.is_envelope(w.args) THEN RETURN 'encrypted'; END IF;
         v_now := coalesce(v_now, true);

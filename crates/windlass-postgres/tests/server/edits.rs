@@ -10,6 +10,7 @@ use windlass_core::{Disposition, EditReply, JobEdit, JobId, RetryReply, Store};
 async fn sql_users_edit_and_delete() {
     let fixture = Fixture::fresh().await;
     let client = fixture.sql().await;
+    client.batch_execute("SET plpgsql.extra_errors = 'all'").await.unwrap(); // as a role may have it, for functions of its own
     let id: i64 = client.query_one(&fixture.text("SELECT windlass.enqueue('k')"), &[]).await.unwrap().get(0);
     let ask = async |text: &str| {
         let text = fixture.text(&text.replace("{id}", &id.to_string()));
