@@ -29,9 +29,10 @@ const MOST_PROGRAM: usize = 50;
 
 /// How to work jobs by running a program for each, or by programs that work many.
 #[derive(clap::Args)]
+#[command(group(clap::ArgGroup::new("program").required(true).args(["exec", "stdio"])))]
 pub(crate) struct Work {
     /// The program for one job, as the shell reads it: run by sh -c
-    #[arg(long, value_name = "CMD", required_unless_present = "stdio", conflicts_with = "stdio")]
+    #[arg(long, value_name = "CMD")]
     exec: Option<String>,
     /// What the program of --exec prints is the result of its job
     #[arg(long, requires = "exec", conflicts_with = "stdio")]

@@ -157,6 +157,8 @@ fn help_says_how_a_command_is_used() {
         words.iter().for_each(|word| assert!(help.contains(word), "{word:?} is missing in {help}"));
     }
     assert!(home.run(&["--help"]).done().stdout.starts_with("A durable background-job queue"));
+    home.run(&["work"]).refused(2, &["<--exec <CMD>|--stdio <CMD>>"]);
+    home.run(&["work", "--exec", "a", "--stdio", "b"]).refused(2, &["cannot be used with"]);
 }
 
 /// Printing needs no server, and whatever the role is called is its name.
