@@ -1,5 +1,6 @@
 //! A change of jobs as data: what bindings and the HTTP API send.
 
+use crate::job_spec::said;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,7 +18,7 @@ pub struct EditSpec<'a> {
     queue: Option<String>,
     priority: Option<i16>,
     max_attempts: Option<u16>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "said")]
     args: Option<&'a RawValue>,
 }
 

@@ -162,7 +162,7 @@ impl JobSpec<'_> {
 }
 
 /// What is said, `null` as well: args may be that.
-fn said<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue>, D::Error> {
+pub(crate) fn said<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(from).map(Some)
 }
 

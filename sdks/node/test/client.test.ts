@@ -97,7 +97,8 @@ onBoth('jobs are listed, cancelled, retried, edited and deleted', async ({ windl
   assert.equal(await windlass.edit(b, { delay: '1h', priority: 9, args: { n: 99 } }), 'edited')
   const edited = (await windlass.job(b))!
   assert.deepEqual([edited.state, edited.priority, edited.args], ['scheduled', 9, { n: 99 }])
-  assert.equal(await windlass.edit(b, { now: true }), 'edited')
+  assert.equal(await windlass.edit(b, { now: true, args: null }), 'edited') // a value, as when a job is enqueued
+  assert.equal((await windlass.job(b))!.args, null)
   assert.equal(await windlass.delete(c), 'deleted')
   assert.equal(await windlass.job(c), null)
   const would = await windlass.cancel({ kind: 'plain', dryRun: true })

@@ -28,6 +28,7 @@ def test_all_that_a_filter_selects_is_edited(app: App, ids: list[int]) -> None:
     assert [job.priority for job in jobs] == [0, 7, 0, 0]
     assert sorted((job.queue, job.state) for job in jobs) == [("bulk", "scheduled")] * 2 + [("q", "available")] * 2
     assert app.sync.edit_where({"now": True}, queue="bulk", dry_run=True).dry_run
+    assert app.sync.edit(ids[0], args=None) == ["edited"] and record(app, ids[0]).args is None  # a value, as when a job is enqueued
     with pytest.raises(InvalidOption, match="unknown change 'colour'"):
         app.sync.edit_where({"colour": 1}, queue="q")  # type: ignore[typeddict-unknown-key]
     with pytest.raises(InvalidOption, match="the edit changes nothing"):

@@ -15,12 +15,11 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
-use std::collections::BTreeMap;
 use windlass::{
-    Args, CancelReply, Conflict, DeleteReply, EditReply, EnqueuedUnique, Envelope, Error, ErrorKind,
-    JobFilter, JobId, JobRecord, JobState, NewJob, PageToken, RetryReply, TraceContext,
+    CancelReply, Conflict, DeleteReply, EditReply, EnqueuedUnique, Envelope, Error, ErrorKind, JobFilter,
+    JobId, JobRecord, JobState, NewJob, PageToken, RetryReply, TraceContext,
 };
 use windlass_bridge::{EditSpec, JobSpec};
 
@@ -208,11 +207,7 @@ pub(crate) async fn delete(State(app): Shared, Id(id): Id) -> Answer {
 }
 
 pub(crate) async fn edit(State(app): Shared, Id(id): Id, body: Body) -> Answer {
-    let mut edit = body.read::<EditSpec<'_>>()?.edit()?;
-    // As in `POST /jobs` null is a value; what is to stay is left out.
-    if edit.args().is_none() && body.read::<BTreeMap<String, IgnoredAny>>()?.contains_key("args") {
-        edit = edit.with_args(Args::parse("null")?);
-    }
+    let edit = body.read::<EditSpec<'_>>()?.edit()?;
     reply(id, &app.client.edit(&[id], &edit).await?, EditReply::NotFound)
 }
 
