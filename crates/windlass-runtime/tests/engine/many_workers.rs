@@ -1,11 +1,12 @@
 //! Several processes on one store: who takes whose jobs, and what all of them together ask of it.
 
 use crate::fake::{
-    Call, FakeStore, Handlers, config,
+    Call, FakeStore, Fault, Handlers, config,
     history::{What, Why},
 };
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
+use windlass_core::ErrorKind;
 use windlass_runtime::{EngineHandle, WorkerConfig, WorkerEngine};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -71,9 +72,7 @@ async fn the_dead_are_rescued_in_time() {
     let engines = fleet(&store, WORKERS).await;
     sleep(2 * LEASE).await;
     store.kill(0);
-    let died = Instant::now();
     store.until("the dead one is found", |model| model.live_count() == WORKERS - 1).await;
-    assert!(died.elapsed() <= LEASE + 3 * SECOND, "after {:?}", died.elapsed());
     // One that dies in an outage is found within two leases of its end.
     store.kill(1);
     store.cut_off(2, Instant::now() + 2 * LEASE);
@@ -83,6 +82,43 @@ async fn the_dead_are_rescued_in_time() {
     store.until("it is found after the outage", |model| model.live_count() == WORKERS - 2).await;
     assert!(healed.elapsed() <= 2 * LEASE, "after {:?}", healed.elapsed());
     engines.iter().for_each(EngineHandle::abort_now);
+}
+
+/// Whenever it died between two heartbeats: others know when the lease ends, and look then.
+#[tokio::test(start_paused = true)]
+async fn the_dead_are_rescued_within_their_lease_and_some() {
+    for seconds in 0..10 {
+        let store = mortal_store();
+        let engines = fleet(&store, 2).await;
+        sleep(2 * LEASE + seconds * SECOND).await;
+        store.kill(0);
+        let died = Instant::now();
+        store.until("the dead one is found", |model| model.live_count() == 1).await;
+        assert!(died.elapsed() <= LEASE + 3 * SECOND, "after {:?}", died.elapsed());
+        engines.iter().for_each(EngineHandle::abort_now);
+    }
+}
+
+/// Three of four heartbeats of one worker fail, or hang, as on connections that die without a word: the next comes soon enough.
+#[tokio::test(start_paused = true)]
+async fn some_bad_heartbeats_cost_no_lease() {
+    for bad in [Fault::Fail(ErrorKind::Unavailable), Fault::Slow(100 * LEASE)] {
+        let store = mortal_store();
+        store.add("q", "job", 4);
+        let mut nth = 0;
+        let fault = bad.clone();
+        store.plan_for(move |client, call, _| match call {
+            Call::Heartbeat if client == 0 => {
+                nth += 1;
+                if nth % 4 == 0 { Fault::None } else { fault.clone() }
+            }
+            _ => Fault::None,
+        });
+        let engines = fleet(&store, 2).await;
+        sleep(20 * LEASE).await;
+        assert_eq!((overdue(&store), starts(&store)), (0, 4), "{bad:?}");
+        engines.iter().for_each(EngineHandle::abort_now);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -30,13 +30,14 @@ async fn a_busy_worker_starts_delayed_jobs_on_time() {
         });
     let second = Duration::from_secs(1);
     let config = WorkerConfig { poll_interval: second, ..WorkerConfig::default() };
-    let config = config.with_queue("busy", 4).with_queue("late", 4);
+    // Of one queue: a worker with free slots in another one would be told.
+    let config = config.with_queue("busy", 4);
     let engine = WorkerEngine::start(Arc::new(store.clone()), config, Arc::new(handlers)).await.unwrap();
     sleep(5 * second).await;
     let mut late = Vec::new();
     for nth in 0..JOBS {
         let due = Instant::now() + DELAY;
-        store.enqueue(&[job("late", "late").with_delay(DELAY)]).await.unwrap();
+        store.enqueue(&[job("late", "busy").with_priority(-1).with_delay(DELAY)]).await.unwrap();
         while starts.lock().unwrap().len() <= nth {
             sleep(Duration::from_millis(1)).await;
         }
