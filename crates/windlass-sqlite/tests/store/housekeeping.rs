@@ -7,7 +7,8 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    Args, Conflict, Disposition, JobState, JobStore, MaintainReport, NewJob, RetentionRule, Settings, Unique,
+    Args, Conflict, Disposition, JobReport, JobState, JobStore, MaintainReport, NewJob, Progress,
+    ReportRequest, Reported, RetentionRule, Settings, Settled, Unique,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -66,6 +67,57 @@ async fn errors_go_with_their_job() {
     let file = rusqlite::Connection::open(f.path()).unwrap();
     let left: i64 = file.query_one("SELECT count(*) FROM attempt_error", [], |row| row.get(0)).unwrap();
     assert_eq!(left, 0);
+}
+
+/// Results, reports, errors and requests go with their jobs, and workers that ended go, too: nothing grows for ever.
+#[tokio::test]
+async fn nothing_is_left_of_what_is_past() {
+    let f = Fixture::new();
+    f.add(2).await;
+    let (worker, other) = (f.worker().await, f.worker().await);
+    let result = Some(Args::of(&"done").unwrap());
+    for end in [Disposition::Complete { result }, Disposition::Discard { error: "no".into(), failed: true }] {
+        let held = f.take_one(worker).await;
+        let report = JobReport {
+            claim: held.claim,
+            job: held.job.id,
+            position: held.job.position,
+            attempt: held.job.attempt,
+            number: 1,
+            progress: Some(Progress::from(50.0)),
+            checkpoint: None,
+            log: vec![],
+            dropped: 0,
+        };
+        let reported = f.report(&ReportRequest { worker, reports: vec![report] }).await.unwrap();
+        assert_eq!(reported, [Reported::Accepted]);
+        assert_eq!(f.except(worker, &held, end).await, Settled::Accepted);
+    }
+    let asked = f.add(1).await;
+    f.take_one(other).await;
+    f.cancel(&asked).await.unwrap();
+    f.deregister(other).await.unwrap();
+    f.deregister(worker).await.unwrap();
+    f.advance(HOUR);
+    maintain(&f, keep(Duration::ZERO, Duration::ZERO)).await;
+    f.close().await;
+    let file = rusqlite::Connection::open(f.path()).unwrap();
+    let tables = [
+        "job",
+        "waiting",
+        "dead",
+        "claim",
+        "settlement",
+        "result",
+        "job_report",
+        "attempt_error",
+        "cancel_request",
+        "worker",
+    ];
+    for table in tables {
+        let count = format!("SELECT count(*) FROM {table}");
+        assert_eq!(file.query_one(&count, [], |row| row.get::<_, i64>(0)).unwrap(), 0, "{table}");
+    }
 }
 
 /// A call goes through all queues, some with each transaction; of one that has more dead jobs than a transaction removes it comes back.
