@@ -56,7 +56,7 @@ impl Client {
         let told = Arc::clone(&mailbox);
         let calls = calls.into_iter().map(|(number, op, payload)| {
             let mailbox = Arc::clone(&mailbox);
-            (op, payload, move |answer| mailbox.put(number, answer))
+            (op, payload, move |answer| mailbox.put_untold(number, answer))
         });
         let started = self.bridge.start_all(calls, move || told.tell());
         let started = started.map_err(|failure| raised(py, &failure))?;
@@ -85,10 +85,7 @@ impl Client {
         value: Option<&str>,
     ) -> PyResult<Call> {
         let mailbox = port.mailbox();
-        let started = self.checkpoint(job, value, move |answer| {
-            mailbox.put(call, answer);
-            mailbox.tell();
-        });
+        let started = self.checkpoint(job, value, move |answer| mailbox.put(call, answer));
         started.map(Call).map_err(|failure| raised(py, &failure))
     }
 

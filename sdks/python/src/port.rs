@@ -22,8 +22,14 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    /// Puts in what became of a call. To be [told](Self::tell).
+    /// Puts in what became of a call.
     pub(crate) fn put(&self, call: u64, answer: Result<String, Failure>) {
+        self.put_untold(call, answer);
+        self.tell();
+    }
+
+    /// The same for one of several, of which the loop is to be [told](Self::tell) together.
+    pub(crate) fn put_untold(&self, call: u64, answer: Result<String, Failure>) {
         self.ended().push((call, answer));
     }
 

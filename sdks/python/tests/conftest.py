@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
@@ -20,6 +21,13 @@ SERVER = os.environ.get("WINDLASS_TEST_POSTGRES")
 @pytest.fixture(scope="session", autouse=True)
 def no_store_of_the_environment() -> None:
     os.environ.pop("WINDLASS_STORE", None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c_is_heard() -> None:
+    """By the programs of tests, which inherit that it is ignored where a shell began this in the background, as scripts/with-postgres does."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

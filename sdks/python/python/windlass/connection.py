@@ -55,7 +55,9 @@ class Mailbox:
             return await future
         except asyncio.CancelledError:
             self._start()
-            self._calls[number].abort()
+            call = self._calls.get(number)
+            if call is not None:  # else nothing could be started
+                call.abort()
             raise
         finally:
             del self._waiting[number]

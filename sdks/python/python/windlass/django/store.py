@@ -96,7 +96,7 @@ class OfDatabase(Connection):
         if not self._is_of_a_test():
             return await super().call(op, payload)
         with self._alone() as native:
-            return json.loads(await mailbox().call(lambda port, number: native.start(port, number, op, payload)))
+            return json.loads(await mailbox().operate(native, op, payload))
 
     def call_sync(self, op: str, payload: str) -> Any:
         """Does an operation while this thread waits."""
