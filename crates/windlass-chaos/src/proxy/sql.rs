@@ -1,10 +1,12 @@
 //! As much of SQL as it takes to see what a statement is about.
 
-/// Whether a statement writes rows, by its first word.
+/// Whether a statement writes rows, by its first word, or because a query in it says INSERT INTO.
 #[must_use]
 pub fn writes(sql: &str) -> bool {
     let word = first_word(sql);
-    ["INSERT", "UPDATE", "DELETE", "MERGE", "COPY"].iter().any(|writing| word.eq_ignore_ascii_case(writing))
+    let is = |other: &&str| word.eq_ignore_ascii_case(other);
+    ["INSERT", "UPDATE", "DELETE", "MERGE", "COPY"].iter().any(is)
+        || (is(&"WITH") && sql.to_ascii_uppercase().contains("INSERT INTO"))
 }
 
 /// The first word of a statement, behind spaces and comments.
@@ -75,6 +77,10 @@ mod tests {
         assert_eq!(first_word("-- nothing else"), "");
         assert_eq!(first_word("/* no end"), "");
         assert!(writes("/* x */INSERT INTO t VALUES (1)") && !writes("SELECT 'INSERT'"));
+        assert!(
+            writes("with j AS (SELECT 1), k AS (insert into t SELECT 2) SELECT 3")
+                && !writes("WITH j AS (SELECT 1) SELECT 2")
+        );
     }
 
     #[test]

@@ -8,10 +8,18 @@ use windlass_chaos::{
 use windlass_core::{Args, ErrorKind, JobStore, NewJob};
 use windlass_postgres::PostgresStore;
 
-/// Enqueues that take different ways: one statement, a transaction, COPY, jobs for later.
-fn shapes() -> [Vec<NewJob>; 4] {
+/// Enqueues that take different ways: one statement for one and for several, a transaction with COPY, with INSERT, and the same of jobs for later.
+fn shapes() -> [Vec<NewJob>; 6] {
     let job = || NewJob::new("cut", Args::parse("{}").unwrap());
-    [vec![job()], vec![job(); 3], vec![job(); 20], vec![job().with_delay(Duration::from_secs(3600)); 2]]
+    let later = || job().with_delay(Duration::from_secs(3600));
+    [
+        vec![job()],
+        vec![job(); 20],
+        vec![job(); 600],
+        vec![job(), later()],
+        vec![later(); 2],
+        vec![later(); 600],
+    ]
 }
 
 async fn store(url: &str) -> PostgresStore {

@@ -128,7 +128,7 @@ async fn a_store_works_over_tls_with_all_its_connections() {
         eventually("the LISTEN connection is encrypted too", || async {
             let admin = connect(&secured.cluster.url).await;
             let listening = "SELECT FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
-                             WHERE ssl AND query LIKE 'LISTEN%' AND usename = $1";
+                             WHERE ssl AND query LIKE '%LISTEN%' AND usename = $1";
             (!admin.query(listening, &[&user_name]).await.unwrap().is_empty()).then_some(())
         })
         .await;
