@@ -323,7 +323,7 @@ test('what JSON would empty is refused in args that go by SQL, too', async () =>
 })
 
 onPostgres('calls of one turn of the loop are stored together', async ({ windlass, url }, t) => {
-  const job = defineJob('a')
+  const job = defineJob<{ n?: number }>('a')
   await windlass.enqueue(job, {}) // makes the queue
   for (let turn = 0; turn < 10; turn++) {
     const ids = await Promise.all(Array.from({ length: 50 }, (_, n) => windlass.enqueue(job, { n }, n % 2 ? { tags: ['odd'] } : {})))
