@@ -1,7 +1,7 @@
 //! Jobs stored within a transaction under ids of their own.
 
 use crate::{
-    batch::{Batch, By, COPY_FROM, queues_of},
+    batch::{Batch, queues_of},
     database::Database,
     error::{Effect, store_error},
     query::Param,
@@ -28,10 +28,7 @@ pub(crate) async fn append(db: &Database, client: &Client, batch: &Batch<'_>) ->
     };
     let taken = taken.map_err(fail)?;
     let ids = ids_of_blocks(&taken.get::<_, Vec<i64>>(0), taken.get(1), jobs.len());
-    // COPY needs a named statement, which a transaction-mode pooler may mix up.
-    let few = jobs.len() < COPY_FROM || db.is_pooled_by_transaction();
-    let by = if few { By::Insert } else { By::Copy };
-    batch.store_under(db, client, &ids, taken.get(2), by).await?;
+    batch.store_under(db, client, &ids, taken.get(2)).await?;
     Ok(ids)
 }
 

@@ -20,15 +20,6 @@ pub(crate) const COPY_FROM: usize = 8;
 /// The most queues of which a statement says that its rows are theirs.
 const MOST_QUEUES: usize = 8;
 
-/// How many rows are written at once.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum By {
-    /// Two round trips, the cheaper for each row.
-    Copy,
-    /// One statement with arrays, one round trip.
-    Insert,
-}
-
 /// Checked jobs, their lanes, and the segment that they go to.
 pub(crate) struct Batch<'a> {
     pub(crate) segment: usize,
@@ -70,8 +61,9 @@ impl Batch<'_> {
         client: &Client,
         ids: &[JobId],
         now: Timestamp,
-        by: By,
     ) -> Result<()> {
+        // COPY needs a named statement, which a transaction-mode pooler may mix up.
+        let by_copy = self.jobs.len() >= COPY_FROM && !db.is_pooled_by_transaction();
         let mut ready = Vec::with_capacity(self.jobs.len());
         let mut later = Vec::new();
         for ((job, &lane), &id) in self.jobs.iter().zip(&self.lanes).zip(ids) {
@@ -80,10 +72,10 @@ impl Batch<'_> {
         }
         mark_lowest(&mut ready);
         for rows in [ready, later] {
-            match by {
+            match by_copy {
                 _ if rows.is_empty() => {}
-                By::Copy => self.copy(db, client, &rows).await?,
-                By::Insert => self.insert(db, client, &rows).await?,
+                true => self.copy(db, client, &rows).await?,
+                false => self.insert(db, client, &rows).await?,
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 //! or neither.
 
 use crate::{
-    batch::{Batch, By, COPY_FROM, queues_of},
+    batch::{Batch, queues_of},
     connection::commit,
     database::Database,
     error::{Effect, store_error},
@@ -65,9 +65,7 @@ pub(crate) async fn store_once(
             None => lanes_in(db, transaction, jobs).await?,
         };
         let batch = Batch { segment, lanes, jobs, prepared: None };
-        let few = jobs.len() < COPY_FROM || db.is_pooled_by_transaction();
-        let by = if few { By::Insert } else { By::Copy };
-        batch.store_under(db, transaction, &ids, row.get(2), by).await?;
+        batch.store_under(db, transaction, &ids, row.get(2)).await?;
     }
     Ok(EnqueuedOnce { ids, repeated })
 }

@@ -1,7 +1,7 @@
 //! Unique jobs: their keys and rows commit together. The rules are in sql/functions/29_unique.sql and 30_replace.sql.
 
 use crate::{
-    batch::{Batch, By, COPY_FROM, queues_of},
+    batch::{Batch, queues_of},
     connection::commit,
     database::Database,
     error::{Effect, of_driver, store_error},
@@ -135,9 +135,7 @@ pub(crate) async fn store_unique(
         });
     }
     let rows = Batch { segment, lanes: free_lanes, jobs: &free, prepared: None };
-    let few = free.len() < COPY_FROM || db.is_pooled_by_transaction();
-    let by = if few { By::Insert } else { By::Copy };
-    rows.store_under(db, transaction, &free_ids, now, by).await?;
+    rows.store_under(db, transaction, &free_ids, now).await?;
     Ok(stored)
 }
 
