@@ -152,8 +152,7 @@ impl<J: Borrow<NewJob> + Sync> Together<'_, J> {
                 true => each().map(attributes).collect(),
                 false => Vec::new(),
             };
-        let (due, delays): (Vec<Option<Timestamp>>, Vec<Option<i64>>) =
-            each().map(|job| schedule(job.when())).unzip();
+        let (due, delays): (Vec<Option<Timestamp>>, Vec<Option<i64>>);
         let in_blocks = *place == Place::Log && is_one(lanes);
         let to: Param<'_> = if in_blocks { (&lanes[0], Type::INT4) } else { (lanes, Type::INT4_ARRAY) };
         let mut params = vec![
@@ -169,6 +168,7 @@ impl<J: Borrow<NewJob> + Sync> Together<'_, J> {
         let texts = if attributed.is_empty() { &db.texts.insert_plain } else { &db.texts.insert_attributed };
         let text = match place {
             Place::Waiting => {
+                (due, delays) = each().map(|job| schedule(job.when())).unzip();
                 params.extend([(&due as _, Type::TIMESTAMPTZ_ARRAY), (&delays as _, Type::INT8_ARRAY)]);
                 &db.texts.insert_scheduled
             }
