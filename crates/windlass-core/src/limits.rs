@@ -158,6 +158,13 @@ impl Limits {
         check_queue(name)
     }
 
+    /// There is no queue of this name.
+    pub fn unknown_queue(name: &str) -> Error {
+        let message =
+            format!("queue {name:?} does not exist; a queue exists once a job or a worker named it");
+        Error::new(ErrorKind::NotFound, message)
+    }
+
     /// Checks a kind: 1 to 200 bytes without spaces or control characters.
     ///
     /// # Errors

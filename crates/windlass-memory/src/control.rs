@@ -1,7 +1,7 @@
 use crate::{job::Place, state::State, unique};
 use windlass_core::{
-    CancelReply, Disposition, Error, ErrorKind, EventType, JobId, JobState, QueueLimits, Result, RetryReply,
-    Share, ShareRequest,
+    CancelReply, Disposition, EventType, JobId, JobState, Limits, QueueLimits, Result, RetryReply, Share,
+    ShareRequest,
 };
 
 /// Takes a waiting job out; one that runs is noted for its worker.
@@ -50,11 +50,7 @@ pub(crate) fn pause(state: &mut State, queue: &str, paused: bool) -> Result<()> 
             queue.paused = paused;
             Ok(())
         }
-        None => {
-            let message =
-                format!("queue {queue:?} does not exist; a queue exists once a job or a worker named it");
-            Err(Error::new(ErrorKind::NotFound, message))
-        }
+        None => Err(Limits::unknown_queue(queue)),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     turns::by_turns,
 };
 use tokio_postgres::{Row, types::Type};
-use windlass_core::{CancelReply, Error, ErrorKind, JobId, Result, RetryReply};
+use windlass_core::{CancelReply, Error, ErrorKind, JobId, Limits, Result, RetryReply};
 
 /// How many jobs are seen to in one transaction.
 const TOGETHER: usize = 64;
@@ -134,9 +134,5 @@ pub(crate) async fn pause(db: &Database, queue: &str, paused: bool) -> Result<()
             on.query_one(sql, &[(&queue, Type::TEXT)], Effect::Repeatable).await
         })
         .await?;
-    if row.get(0) {
-        return Ok(());
-    }
-    let message = format!("queue {queue:?} does not exist; a queue exists once a job or a worker named it");
-    Err(Error::new(ErrorKind::NotFound, message))
+    if row.get(0) { Ok(()) } else { Err(Limits::unknown_queue(queue)) }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     cancel_request,
-    error::{Fault, Outcome},
+    error::Outcome,
     locate::{self, Log, Place},
     moves::{self, Dead, End, Waiting},
     position,
@@ -10,7 +10,7 @@ use crate::{
     unique,
 };
 use rusqlite::params;
-use windlass_core::{CancelReply, Disposition, ErrorKind, EventType, JobId, JobState, RetryReply};
+use windlass_core::{CancelReply, Disposition, EventType, JobId, JobState, Limits, RetryReply};
 
 /// Cancels a job. One of the log that waits leaves it, so it can never be handed out; for one that runs its worker is asked.
 pub(crate) fn cancel(tx: &mut Tx<'_>, id: JobId) -> Outcome<CancelReply> {
@@ -70,9 +70,7 @@ pub(crate) fn retry(tx: &mut Tx<'_>, id: JobId) -> Outcome<RetryReply> {
 pub(crate) fn pause(tx: &mut Tx<'_>, queue: &str, paused: bool) -> Outcome<()> {
     let set = "UPDATE queue SET paused = ?2 WHERE name = ?1";
     if tx.conn.prepare_cached(set)?.execute(params![queue, paused])? == 0 {
-        let message =
-            format!("queue {queue:?} does not exist; a queue exists once a job or a worker named it");
-        return Err(Fault::refused(ErrorKind::NotFound, message));
+        return Err(Limits::unknown_queue(queue).into());
     }
     // Idle workers may take what waited.
     if paused { Ok(()) } else { tx.wake() }
