@@ -2,9 +2,11 @@
 
 use crate::cluster::Fixture;
 use std::{sync::Arc, time::Duration};
+use tokio::task::JoinHandle;
 use windlass_conformance::steps::{LATER, QUEUE, jobs, worker};
 use windlass_core::{
-    Args, CancelReply, Disposition, ErrorKind, JobId, JobStore, Load, Program, Settled, Store, WorkerSpec,
+    Args, CancelReply, Disposition, ErrorKind, JobId, JobStore, Load, MigrationReport, Program, Result,
+    Settled, Store, WorkerSpec,
 };
 use windlass_postgres::PostgresStore;
 
@@ -99,48 +101,55 @@ async fn a_migration_that_changes_views_ends_no_transaction_of_readers() {
     assert_eq!(watcher.query_one(left, &[&fixture.schema]).await.unwrap().get::<_, i64>(0), 0);
 }
 
-/// A migration that PostgreSQL ended for somebody who has one table and comes to another is done again.
+/// A reader who has one table and comes to another, which the step of a migration that makes indexes of both anew has by then: it waits for the reader.
+struct Crossed {
+    reader: tokio_postgres::Client,
+    migration: JoinHandle<Result<MigrationReport>>,
+}
+
+impl Crossed {
+    /// `patience`: after which the reader looks for a deadlock.
+    async fn begin(fixture: &Fixture, patience: &str) -> Self {
+        let (store, watcher, reader) = (fixture.store().await, fixture.sql().await, fixture.sql().await);
+        watcher
+            .batch_execute(&fixture.text("DELETE FROM windlass.migration WHERE version >= 28"))
+            .await
+            .unwrap();
+        let look =
+            format!("BEGIN; SET LOCAL deadlock_timeout = '{patience}'; SELECT count(*) FROM windlass.dead");
+        reader.batch_execute(&fixture.text(&look)).await.unwrap();
+        let migration = tokio::spawn(async move { store.migrate().await });
+        let waiting = fixture.text(
+            "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND relation IN ('windlass.dead'::regclass, 'windlass.dead_lane'::regclass))",
+        );
+        while !watcher.query_one(&waiting, &[]).await.unwrap().get::<_, bool>(0) {
+            tokio::task::yield_now().await;
+        }
+        Self { reader, migration }
+    }
+
+    /// The reader comes to the other table; both end well.
+    async fn end(self, fixture: &Fixture) {
+        let cross = fixture.text("SELECT count(*) FROM windlass.waiting; COMMIT");
+        self.reader.batch_execute(&cross).await.expect("goes on");
+        assert_eq!(self.migration.await.unwrap().expect("migrates").from, 27);
+    }
+}
+
+/// A migration that PostgreSQL ended for the reader's sake is done again.
 #[tokio::test]
 async fn a_migration_that_meets_a_deadlock_is_done_again() {
     let fixture = Fixture::shared().await;
-    let (store, watcher, mut client) = (fixture.store().await, fixture.sql().await, fixture.sql().await);
-    // The step that makes indexes of both tables anew.
-    watcher.batch_execute(&fixture.text("DELETE FROM windlass.migration WHERE version >= 28")).await.unwrap();
-    let open = client.transaction().await.unwrap();
-    let look = "SET LOCAL deadlock_timeout = '1min'; SELECT count(*) FROM windlass.dead";
-    open.batch_execute(&fixture.text(look)).await.unwrap();
-    let migration = tokio::spawn(async move { store.migrate().await });
-    let waiting = fixture.text(
-        "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND relation IN ('windlass.dead'::regclass, 'windlass.dead_lane'::regclass))",
-    );
-    while !watcher.query_one(&waiting, &[]).await.unwrap().get::<_, bool>(0) {
-        tokio::task::yield_now().await;
-    }
-    open.batch_execute(&fixture.text("SELECT count(*) FROM windlass.waiting")).await.expect("goes on");
-    open.commit().await.unwrap();
-    assert_eq!(migration.await.unwrap().expect("migrates").from, 27);
+    Crossed::begin(&fixture, "1min").await.end(&fixture).await;
 }
 
 /// PostgreSQL ends one of two that wait for each other, and it was the worker's call where the migration had waited for a while by then.
 #[tokio::test]
 async fn a_migration_gives_way_to_who_has_one_table_and_comes_to_another() {
     let fixture = Fixture::with("&options=-c%20deadlock_timeout%3D10ms").await;
-    let (store, watcher, mut client) = (fixture.store().await, fixture.sql().await, fixture.sql().await);
-    watcher.batch_execute(&fixture.text("DELETE FROM windlass.migration WHERE version >= 28")).await.unwrap();
-    let open = client.transaction().await.unwrap();
-    let look = "SET LOCAL deadlock_timeout = '500ms'; SELECT count(*) FROM windlass.dead";
-    open.batch_execute(&fixture.text(look)).await.unwrap();
-    let migration = tokio::spawn(async move { store.migrate().await });
-    let waiting = fixture.text(
-        "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND relation IN ('windlass.dead'::regclass, 'windlass.dead_lane'::regclass))",
-    );
-    while !watcher.query_one(&waiting, &[]).await.unwrap().get::<_, bool>(0) {
-        tokio::task::yield_now().await;
-    }
+    let crossed = Crossed::begin(&fixture, "500ms").await;
     tokio::time::sleep(Duration::from_millis(50)).await; // so that one that waits on has looked for a deadlock
-    open.batch_execute(&fixture.text("SELECT count(*) FROM windlass.waiting")).await.expect("goes on");
-    open.commit().await.unwrap();
-    assert_eq!(migration.await.unwrap().expect("migrates").from, 27);
+    crossed.end(&fixture).await;
 }
 
 /// What a definition of an older program left is replaced, grants stay.
