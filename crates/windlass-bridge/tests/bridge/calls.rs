@@ -1,5 +1,6 @@
 //! Every operation by its name, as a binding calls it.
 
+use crate::opened::opened;
 use serde_json::{Value, json};
 use std::sync::mpsc;
 use tempfile::TempDir;
@@ -12,9 +13,8 @@ struct Store {
 
 impl Store {
     fn new() -> Self {
-        let dir = TempDir::new().unwrap();
-        let url = format!("sqlite:{}/jobs.db?synchronous=normal", dir.path().display());
-        let store = Self { client: Client::open(&Engine::of_process().unwrap(), &url).unwrap(), dir };
+        let (client, _, dir) = opened();
+        let store = Self { client, dir };
         assert_eq!(store.ask("migrate", &json!({}))["from"], 0);
         store
     }

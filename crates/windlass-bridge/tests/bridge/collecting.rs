@@ -1,5 +1,6 @@
 //! Threads that run one job after the other: what became of short ones is handed in together, and always.
 
+use crate::opened::opened;
 use std::{
     sync::mpsc::{self, Receiver},
     thread,
@@ -7,7 +8,7 @@ use std::{
 };
 use tempfile::TempDir;
 use windlass::{Outcome, lend::LentJob};
-use windlass_bridge::{Client, CollectingDesk, Engine, Exchange, Told, Worker, WorkerSpec};
+use windlass_bridge::{Client, CollectingDesk, Exchange, Told, Worker, WorkerSpec};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -20,9 +21,7 @@ struct Program {
 impl Program {
     /// With so many jobs that are there before the worker.
     fn new(jobs: usize) -> Self {
-        let dir = TempDir::new().unwrap();
-        let url = format!("sqlite:{}/jobs.db?synchronous=normal", dir.path().display());
-        let client = Client::open(&Engine::of_process().unwrap(), &url).unwrap();
+        let (client, _, dir) = opened();
         client.run("migrate", "{}").unwrap();
         let args = vec!["{}"; jobs].join(",");
         client.run("enqueue", &format!(r#"{{"job":{{"kind":"a"}},"args":[{args}]}}"#)).unwrap();

@@ -3,5 +3,6 @@
 
 mod calls;
 mod collecting;
+mod opened;
 mod vectors;
 mod worker;

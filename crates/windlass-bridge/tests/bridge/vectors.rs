@@ -6,10 +6,11 @@ mod options;
 mod outcomes;
 mod schedules;
 
+use crate::opened::opened;
 use serde_json::{Value, json};
 use std::{fs, path::Path};
 use tempfile::TempDir;
-use windlass_bridge::{Client, Engine, Failure};
+use windlass_bridge::{Client, Failure};
 
 /// Every file, and the test that reads it in Rust.
 const READERS: [(&str, &str); 9] = [
@@ -58,9 +59,7 @@ struct Store {
 
 impl Store {
     fn new() -> Self {
-        let dir = TempDir::new().unwrap();
-        let url = format!("sqlite:{}/jobs.db?synchronous=normal", dir.path().display());
-        let client = Client::open(&Engine::of_process().unwrap(), &url).unwrap();
+        let (client, url, dir) = opened();
         Self { client, url, _dir: dir }
     }
 

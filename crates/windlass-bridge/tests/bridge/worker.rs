@@ -1,5 +1,6 @@
 //! A program without an async runtime works jobs: what a binding does.
 
+use crate::opened::opened;
 use std::{
     sync::mpsc,
     thread,
@@ -7,7 +8,7 @@ use std::{
 };
 use tempfile::TempDir;
 use windlass::{Outcome, lend::Room};
-use windlass_bridge::{Client, Desk, Engine, Told, Worker, WorkerSpec, job_line};
+use windlass_bridge::{Client, Desk, Told, Worker, WorkerSpec, job_line};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -18,9 +19,7 @@ struct Program {
 
 impl Program {
     fn new() -> Self {
-        let dir = TempDir::new().unwrap();
-        let url = format!("sqlite:{}/jobs.db?synchronous=normal", dir.path().display());
-        let client = Client::open(&Engine::of_process().unwrap(), &url).unwrap();
+        let (client, _, dir) = opened();
         client.run("migrate", "{}").unwrap();
         Self { client, _dir: dir }
     }
