@@ -12,6 +12,7 @@ from itertools import count
 from typing import Any, Callable
 
 from . import _logs, _native
+from ._in_thread import in_thread
 from .args import encode
 from .errors import InvalidOption
 
@@ -30,8 +31,6 @@ class Mailbox:
 
     async def opened(self, connection: Connection) -> _native.Client:
         """Opens a store, once for all who wait for that, in a thread that keeps no process from ending: the server may not answer."""
-        from .threads import in_thread  # which stands on this module
-
         task = self._opening.get(connection)
         if task is None:
             task = self._opening[connection] = asyncio.ensure_future(in_thread(Connection.native, connection))

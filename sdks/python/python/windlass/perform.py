@@ -10,13 +10,13 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 from ._fake import FakeContext, FakeJob
+from ._in_thread import in_thread
 from .args import encode
 from .context import Context, _current
 from .errors import InvalidOption
 from .handler import awaited, each_of
 from .job import Job
 from .outcome import Outcome
-from .threads import in_thread
 
 T = TypeVar("T")
 

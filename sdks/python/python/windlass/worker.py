@@ -16,6 +16,7 @@ from . import _logs, _native, _places
 from ._around import Around
 from ._forks import end_in_fork
 from ._greenlets import patched_by
+from ._in_thread import Left, in_thread
 from ._pool import Pool
 from ._telling import logger
 from ._twice import twice
@@ -31,7 +32,7 @@ from .middleware import LayeredHandler
 from .options import Backoff, refuse_other
 from .outcome import Outcome, Retry
 from .signals import signalled
-from .threads import InThread, Left, in_thread
+from .threads import InThread
 
 if TYPE_CHECKING:
     from ._program import Program
