@@ -215,10 +215,11 @@ test('a panic is an error, and the process lives', async t => {
     const { Calls } = await import(${JSON.stringify(new URL('../../dist/calls.js', import.meta.url).href)})
     const calls = await Calls.open(bell => answer(() => addon().open(process.env.URL, undefined, false, bell)))
     await answer(() => calls.call('panic_for_test', '{}')).catch(error => console.log(error.code, error.message))
+    await calls.call(7, '{}').catch(error => console.log('not begun:', error.message))
     await windlass.migrate(); console.log('lives', await windlass.enqueue(any, 1))`)
   const { code, out } = await child.end()
   assert.equal(code, 0, out)
-  assert.match(out, /WindlassError internal a defect in Windlass[^]*internal the call panicked[^]*internal .* please report it: the call panicked: asked to panic[^]*lives 1/)
+  assert.match(out, /WindlassError internal a defect in Windlass[^]*internal the call panicked[^]*internal .* please report it: the call panicked: asked to panic[^]*not begun: .*[^]*lives 1/)
 })
 
 test('native parts that are missing or of another version are named', async t => {

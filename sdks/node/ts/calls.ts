@@ -35,12 +35,16 @@ export class Calls {
     if (!answered) return
     for (const [nth, number] of answered.numbers.entries()) {
       const text = answered.texts[nth]!
-      const pending = this.#pending.get(Math.abs(number))
-      this.#pending.delete(Math.abs(number))
-      if (number > 0) pending?.resolve(text)
-      else pending?.reject(new Error(text))
+      if (number > 0) this.#take(number)?.resolve(text)
+      else this.#take(-number)?.reject(new Error(text))
     }
+  }
+
+  #take (number: number): Pending | undefined {
+    const pending = this.#pending.get(number)
+    this.#pending.delete(number)
     if (this.#pending.size === 0) clearInterval(this.#alive)
+    return pending
   }
 
   /** For a call that may be ended. */
@@ -65,7 +69,11 @@ export class Calls {
     this.#ops = []
     this.#payloads = []
     this.#numbers = []
-    if (numbers.length > 0) this.native.start(ops, payloads, numbers)
+    try {
+      if (numbers.length > 0) this.native.start(ops, payloads, numbers)
+    } catch (error) { // a defect in Windlass: who waits is told, and the process goes on
+      for (const number of numbers) this.#take(Math.abs(number))?.reject(error as Error)
+    }
   }
 
   /** Ends a call of this number, if it goes on: its promise rejects, which nobody is to wait for any more. To be called of each that has a number. */
