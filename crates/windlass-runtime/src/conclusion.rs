@@ -2,14 +2,14 @@ use crate::{
     cancellation::when_asked,
     caught,
     core::Core,
-    disposition::{Attempt, Settlement, decide},
+    disposition::{Attempt, Settlement, completed, decide},
     ending::Ending,
     epoch::ClaimScope,
     last_handler::Found,
 };
 use std::{sync::Arc, time::Duration};
 use tracing::warn;
-use windlass_core::{Disposition, JobId, Outcome, RetryPolicy};
+use windlass_core::{Args, Disposition, JobId, Outcome, RetryPolicy};
 
 /// The most bytes of an error that are logged.
 const MOST_LOGGED: usize = 1_000;
@@ -49,7 +49,11 @@ impl Ending {
         cancelled: bool,
     ) -> Settlement {
         let (outcome, interrupted) = match ended {
-            Ended::Outcome(Outcome::Complete(None)) if !self.tracked => return Settlement::WithClaim,
+            Ended::Outcome(Outcome::Complete(result)) => {
+                let settlement = self.completed(result);
+                self.tell(core, &scope.queue, &found.kind, &settlement);
+                return settlement;
+            }
             Ended::Outcome(outcome) => (outcome, scope.epoch.interrupted().is_cancelled()),
             Ended::Panic(error) => (Outcome::Retry { after: None, error }, false),
             Ended::TimedOut(failure) => (failure, false),
@@ -67,6 +71,15 @@ impl Ending {
         let settlement = self.decide(core, outcome, &policy, interrupted);
         self.tell(core, &scope.queue, &found.kind, &settlement);
         settlement
+    }
+
+    /// Whoever asked the job to stop, and whatever it is tried again by: nothing else is looked at, which was a twentieth of what a job with a small
+    /// result cost the worker.
+    fn completed(&self, result: Option<Args>) -> Settlement {
+        match result {
+            None if !self.tracked => Settlement::WithClaim,
+            result => Settlement::by_itself(completed(result)),
+        }
     }
 
     /// What did not go well, in the log and counted by cause: the store keeps the whole text.
@@ -94,9 +107,10 @@ impl Ending {
         random: f64,
         cancelled: bool,
     ) -> Settlement {
-        if matches!(outcome, Outcome::Complete(None)) && !self.tracked {
-            return Settlement::WithClaim;
-        }
+        let outcome = match outcome {
+            Outcome::Complete(result) => return self.completed(result),
+            other => other,
+        };
         let outcome = if cancelled { when_asked(outcome) } else { outcome };
         let (number, max_attempts) = (self.number, self.max_attempts);
         let policy = self.own_policy.as_ref().unwrap_or(policy);

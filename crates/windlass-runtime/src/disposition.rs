@@ -47,7 +47,7 @@ pub(crate) struct Attempt<'a> {
 /// The rules by which the disposition follows from what the handler said, for a job that is settled by itself.
 pub(crate) fn decide(outcome: Outcome, attempt: &Attempt<'_>) -> Disposition {
     match outcome {
-        Outcome::Complete(result) => complete(result),
+        Outcome::Complete(result) => completed(result),
         // A handler that gives up because it was told to stop did not fail.
         Outcome::Retry { after: None, .. } if attempt.interrupted => Disposition::Return,
         Outcome::Retry { after, error } => failed(after, &error, attempt),
@@ -66,7 +66,7 @@ pub(crate) fn decide(outcome: Outcome, attempt: &Attempt<'_>) -> Disposition {
 }
 
 /// A result that is too large discards the job: the handler would return it again.
-fn complete(result: Option<Args>) -> Disposition {
+pub(crate) fn completed(result: Option<Args>) -> Disposition {
     match result.as_ref().map(Args::len) {
         Some(size) if size > Limits::MAX_RESULT_BYTES => {
             let most = Limits::MAX_RESULT_BYTES;

@@ -3,9 +3,16 @@
 //! The number of jobs is counted in the log and never taken on trust: a claim whose open jobs were counted
 //! down too far would make running jobs look completed.
 
-use crate::{error::Outcome, key_holds, lease::Lease, position, tx::Tx};
+use crate::{
+    error::Outcome,
+    key_holds,
+    lease::Lease,
+    position,
+    settlement::{Completed, CompletedJob},
+    tx::Tx,
+};
 use rusqlite::params;
-use windlass_core::{Args, CompletedJobs, JobId, JobSet, PlacedException, Settled};
+use windlass_core::{Args, JobId, JobSet, Settled};
 
 const OVERLAP_BEFORE: &str =
     "SELECT first, last FROM settlement WHERE claim = ?1 AND first < ?2 ORDER BY first DESC LIMIT 1";
@@ -55,29 +62,25 @@ pub(crate) fn complete_one(
 }
 
 /// Completes jobs with their results, if all of them are open. Whether they were; if not, nothing is written.
-pub(crate) fn complete_together(
-    tx: &mut Tx<'_>,
-    lease: &mut Lease,
-    completed: &CompletedJobs<'_>,
-) -> Outcome<bool> {
+pub(crate) fn complete_together(tx: &mut Tx<'_>, lease: &mut Lease, completed: &Completed) -> Outcome<bool> {
     let count = completed.jobs.len() as i64;
-    let is_held = |(_, exception): &PlacedException<'_>| (lease.lo..=lease.hi).contains(&exception.position);
+    let is_held = |job: &CompletedJob| (lease.lo..=lease.hi).contains(&job.position);
     // Positions of moved jobs do not follow from their ids.
     if lease.open < count || lease.moved || !completed.jobs.iter().all(is_held) {
         return Ok(false);
     }
-    for (first, last) in completed.ranges() {
+    for &(first, last) in &completed.ranges {
         let free = gaps(tx, lease, first, last)? == [(first, last)];
         if !free || jobs_between(tx, lease, &[], first, last)? != last - first + 1 {
             return Ok(false);
         }
     }
-    for (first, last) in completed.ranges() {
+    for &(first, last) in &completed.ranges {
         tx.conn.prepare_cached(RECORD)?.execute(params![lease.lo, first, last, tx.now])?;
         tx.note_range(lease.lo, first, last, lease.worker)?;
         key_holds::completed(tx, (lease.lo, lease.hi), first, last)?;
     }
-    for row in completed.rows() {
+    for row in &completed.rows {
         let jobs = serde_json::to_string(&row.jobs).unwrap_or_default(); // numbers can be written
         tx.conn.prepare_cached(RESULTS)?.execute(params![row.last(), lease.lo, row.results, jobs])?;
     }

@@ -5,7 +5,7 @@ use crate::{
     enqueue::Batch,
     events, fold, key_limits, key_upkeep, list, locate,
     maintain::{self, Chunk},
-    promote, record, retention, settle, stats,
+    promote, record, retention, stats,
     traced::Traced,
 };
 use std::time::Duration;
@@ -178,7 +178,7 @@ fn a_range_of_ids_of_a_keyed_queue_costs_its_claims_jobs() {
         let (claim, position) = (claims[0].reference, claims[0].jobs[0].position);
         let exceptions = vec![Exception { claim, job: first, position, disposition }];
         let request = SettleRequest { worker: store.worker, completions: vec![], exceptions };
-        store.run(|tx| settle::settle(tx, &request));
+        store.settle(&request);
         add(&mut store, &(0..others).map(|n| of_key(format!("b{n}"))).collect::<Vec<_>>());
         loop {
             let (claims, _) = store.claim(5_000);
@@ -388,8 +388,8 @@ fn results_of_a_claim_cost_its_ranges() {
         };
         let exceptions: Vec<_> = claims[0].jobs.iter().map(exception).collect();
         let request = SettleRequest { worker: store.worker, completions: vec![], exceptions };
-        let (reply, work) = store.run(|tx| settle::settle(tx, &request));
-        assert!(reply.exceptions.iter().all(|settled| *settled == windlass_core::Settled::Accepted));
+        let (reply, work) = store.settle(&request);
+        assert!(reply.exceptions.iter().all(|(_, settled)| *settled == windlass_core::Settled::Accepted));
         work.steps
     };
     assert_alike("a settlement", cost(100), cost(1_000));

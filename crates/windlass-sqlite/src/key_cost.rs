@@ -3,7 +3,7 @@
 use crate::{
     control, edit,
     enqueue::Batch,
-    key_limits, key_rates, key_upkeep, promote, settle,
+    key_limits, key_rates, key_upkeep, promote,
     traced::{Traced, Work},
     tx::Tx,
     workers,
@@ -218,7 +218,7 @@ fn every_statement_finds_its_rows() {
     let ranges = JobSet::Ranges(vec![(claim.jobs[6].id.0, claim.jobs[6].id.0)]);
     let completions = vec![Completion { claim: claim.reference, jobs: ranges, count: 1 }];
     let request = SettleRequest { worker: store.worker, completions, exceptions };
-    store.run(|tx| settle::settle(tx, &request));
+    store.settle(&request);
     let ids: Vec<_> = claim.jobs.iter().map(|job| job.id).collect();
     store.run(|tx| control::retry(tx, ids[0]));
     store.run(|tx| promote::promote(tx, 10));

@@ -102,6 +102,7 @@ mod schedule_store;
 mod schedules;
 mod settings;
 mod settle;
+mod settlement;
 mod slots;
 mod starts;
 mod stats;

@@ -10,62 +10,46 @@ use crate::{
     error::Outcome,
     lease::Lease,
     moves::{self, Dead, End, Waiting},
+    settlement::Settlement,
     tx::Tx,
 };
 use std::collections::HashMap;
-use windlass_core::{
-    ClaimRef, CompletedJobs, Disposition, ErrorKind, EventType, Exception, JobId, SettleReply, SettleRequest,
-    Settled, WorkerId,
-};
+use windlass_core::{ClaimRef, Disposition, ErrorKind, EventType, Exception, JobId, Settled, WorkerId};
 
 const FIND: &str = "SELECT coalesce(id, pos & 35184372088831), attempt FROM job WHERE pos = ?1";
 
-/// The most exceptions of one transaction: each is several rows that change, and others wait.
-const EXCEPTIONS: usize = 1_000;
-
-/// A request in parts, each with the places of its exceptions. Who repeats it because one of them failed is told of those before that they are settled
-/// already. What completed stays together: that is a row for many.
-pub(crate) fn parts(request: &SettleRequest) -> Vec<(Vec<usize>, SettleRequest)> {
-    let places: Vec<usize> = (0..request.exceptions.len()).collect();
-    if places.len() <= EXCEPTIONS {
-        return vec![(places, request.clone())];
-    }
-    let is_completed =
-        |place: &usize| matches!(request.exceptions[*place].disposition, Disposition::Complete { .. });
-    let (completed, others): (Vec<_>, Vec<_>) = places.into_iter().partition(is_completed);
-    let parts = others.chunks(EXCEPTIONS).map(<[usize]>::to_vec).chain([completed]).map(|places| {
-        let exceptions = places.iter().map(|place| request.exceptions[*place].clone()).collect();
-        (places, SettleRequest { worker: request.worker, completions: Vec::new(), exceptions })
-    });
-    let mut parts: Vec<_> = parts.collect();
-    parts.last_mut().into_iter().for_each(|(_, last)| last.completions.clone_from(&request.completions));
-    parts
+/// What became of a part of a request.
+#[derive(Debug, Default)]
+pub(crate) struct Reply {
+    /// Of exceptions, by their places.
+    pub(crate) exceptions: Vec<(usize, Settled)>,
+    pub(crate) completions: Vec<Settled>,
 }
 
-/// Settles a request. Exceptions first: a completion of the rest means the rest of those too.
-pub(crate) fn settle(tx: &mut Tx<'_>, request: &SettleRequest) -> Outcome<SettleReply> {
-    tx.fence(request.worker)?;
-    let mut leases = Leases { worker: request.worker, known: HashMap::new() };
-    let exceptions = vec![Settled::Refused; request.exceptions.len()];
-    let mut reply = SettleReply { exceptions, ..SettleReply::default() };
-    let (claims, mut one_by_one) = CompletedJobs::of(&request.exceptions)
-        .unwrap_or_else(|| (Vec::new(), request.exceptions.iter().enumerate().collect()));
-    for claim in claims {
-        let together = match leases.get(tx, claim.claim)? {
-            Some(lease) => completion::complete_together(tx, lease, &claim)?,
+/// Settles a part of a request. Exceptions first: a completion of the rest means the rest of those too.
+pub(crate) fn settle(tx: &mut Tx<'_>, settlement: &Settlement) -> Outcome<Reply> {
+    tx.fence(settlement.worker)?;
+    let mut leases = Leases { worker: settlement.worker, known: HashMap::new() };
+    let mut reply = Reply::default();
+    let mut apart = Vec::new();
+    for completed in &settlement.completed {
+        let together = match leases.get(tx, completed.claim)? {
+            Some(lease) => completion::complete_together(tx, lease, completed)?,
             None => false,
         };
         match together {
-            true => claim.jobs.iter().for_each(|(place, _)| reply.exceptions[*place] = Settled::Accepted),
-            false => one_by_one.extend(claim.jobs),
+            true => reply.exceptions.extend(completed.jobs.iter().map(|job| (job.place, Settled::Accepted))),
+            false => apart.extend(completed.one_by_one()?),
         }
     }
-    for (place, exception) in one_by_one {
-        if let Some(lease) = leases.get(tx, exception.claim)? {
-            reply.exceptions[place] = except(tx, lease, exception)?;
-        }
+    for (place, exception) in settlement.others.iter().chain(&apart) {
+        let settled = match leases.get(tx, exception.claim)? {
+            Some(lease) => except(tx, lease, exception)?,
+            None => Settled::Refused,
+        };
+        reply.exceptions.push((*place, settled));
     }
-    for completion in &request.completions {
+    for completion in &settlement.completions {
         let settled = match leases.get(tx, completion.claim)? {
             Some(lease) => complete(tx, lease, &completion.jobs)?,
             None => Settled::Refused,

@@ -14,7 +14,9 @@ use crate::{
     reader::{Question, question},
     record, report, retention,
     rotation::{self, Rotation},
-    settings, settle, stats,
+    settings, settle,
+    settlement::Settlement,
+    stats,
     threads::{self, Threads},
     tx::Tx,
     unique,
@@ -339,10 +341,10 @@ impl JobStore for SqliteStore {
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
         let exceptions = vec![Settled::Refused; request.exceptions.len()];
         let mut total = SettleReply { exceptions, ..SettleReply::default() };
-        for (places, part) in settle::parts(request) {
+        for part in Settlement::parts(request) {
             let reply = self.write(DURABLE, move |tx| settle::settle(tx, &part)).await?;
             self.signal.ended.send_replace(());
-            places.into_iter().zip(reply.exceptions).for_each(|(place, fate)| total.exceptions[place] = fate);
+            reply.exceptions.into_iter().for_each(|(place, settled)| total.exceptions[place] = settled);
             total.completions = reply.completions;
         }
         Ok(total)

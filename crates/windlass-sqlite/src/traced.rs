@@ -1,6 +1,6 @@
 //! A store in memory whose statements are counted, with the steps of SQLite's virtual machine that they take.
 
-use crate::{claim, error::Outcome, migrate, settle, tx::Memory, tx::Tx, workers};
+use crate::{claim, error::Outcome, migrate, settle, settlement::Settlement, tx::Memory, tx::Tx, workers};
 use rusqlite::{
     Connection, StatementStatus,
     trace::{TraceEvent, TraceEventCodes},
@@ -113,7 +113,13 @@ impl Traced {
         };
         let completions = claims.iter().map(completion).collect();
         let request = SettleRequest { worker: self.worker, completions, exceptions: vec![] };
-        self.run(|tx| settle::settle(tx, &request)).1
+        self.settle(&request).1
+    }
+
+    /// Settles a request that is one part.
+    pub(crate) fn settle(&mut self, request: &SettleRequest) -> (settle::Reply, Work) {
+        let part = Settlement::parts(request).remove(0);
+        self.run(|tx| settle::settle(tx, &part))
     }
 
     /// What the statements that ran would read from end to end.
