@@ -18,6 +18,9 @@ use windlass_core::{Error, ErrorKind, Result};
 
 /// How many statements are under way at once. With 2 or more each carries fewer jobs: 10 tasks reach 26k jobs/s.
 const MOST_UNDER_WAY: usize = 1;
+/// When so many calls wait, there is one more: it is worth its flush, and the server has something to do while the other waits for the disk. 200 tasks
+/// 180k and 235k jobs/s, 50 the same, and fewer do not come to it.
+const MANY: usize = 24;
 /// The most jobs of one statement, and the most bytes of args unless one job has more.
 const MOST_JOBS: usize = 1_000;
 const MOST_BYTES: usize = 8 * 1024 * 1024;
@@ -127,16 +130,23 @@ impl<C: Single> GroupCommit<C> {
             return call.alone(&self.db).await;
         }
         let (reply, mut answer) = oneshot::channel();
-        lock(&self.state).waiting.push_back(Waiting { call: call.clone(), reply });
+        let waiting = self.wait(call, reply);
         loop {
             // The statements under way may have ended before this call was added.
-            self.begin_shared(MOST_UNDER_WAY);
+            self.begin_shared(MOST_UNDER_WAY + usize::from(waiting >= MANY));
             match timeout(PATIENCE, &mut answer).await {
                 Ok(Ok(stored)) => return stored,
                 Ok(Err(_)) => return Err(gone()),
                 Err(_) => self.begin_shared(self.db.pools.clients()),
             }
         }
+    }
+
+    /// Adds a call to those that wait. How many these are.
+    fn wait(&self, call: &C, reply: Reply<C>) -> usize {
+        let waiting = &mut lock(&self.state).waiting;
+        waiting.push_back(Waiting { call: call.clone(), reply });
+        waiting.len()
     }
 
     /// Begins a statement for the caller's own job alone, if nobody waits and one more may be under way.

@@ -4,6 +4,9 @@ import type { NativeClient } from './native.js'
 const { clearInterval, setInterval } = globalThis
 const { nextTick } = process
 
+/** Calls: a store takes fewer together, however they come. As many as in the store's group commit (group_commit.rs). */
+const few = 24
+
 interface Pending { resolve: (text: string) => void, reject: (error: Error) => void }
 
 /** The calls of one native client: promises that are settled together, as their answers come. */
@@ -12,7 +15,10 @@ export class Calls {
   readonly #pending = new Map<number, Pending>()
   #last = 0
   #alive: NodeJS.Timeout | undefined
-  /** Calls still to be started: those that are made in one turn of the loop are started together. */
+  /** Of calls in one turn of the loop, so many are started before the turn is over, where none is under way. */
+  #half = few
+  /** Calls still to be started: those that are made in one turn of the loop are started together. Of many, half go ahead: the others are ready by the
+   * time that the store has these, and from then on one half is stored while the other is prepared. */
   #ops: string[] = []
   #payloads: string[] = []
   #numbers: number[] = []
@@ -33,6 +39,7 @@ export class Calls {
   #fetch (): void {
     const answered = this.native.answers()
     if (!answered) return
+    this.#half = Math.max(few, answered.numbers.length >> 1)
     for (const [nth, number] of answered.numbers.entries()) {
       const text = answered.texts[nth]!
       if (number > 0) this.#take(number)?.resolve(text)
@@ -61,6 +68,7 @@ export class Calls {
       // The process goes on as long as somebody waits, and so does this.
       if (this.#pending.size === 0) this.#alive = setInterval(() => this, 2 ** 31 - 1)
       this.#pending.set(own, { resolve, reject })
+      if (this.#numbers.length >= this.#half && this.#pending.size === this.#numbers.length) this.#start()
     })
   }
 

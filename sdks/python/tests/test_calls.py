@@ -162,6 +162,30 @@ def test_calls_of_one_turn_of_the_loop_are_stored_together(postgres: str) -> Non
     app.close()
 
 
+def test_of_many_calls_of_a_turn_half_go_ahead_where_none_is_under_way(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    @app.job("a")
+    async def a() -> None: ...
+
+    async def main() -> None:
+        await a.enqueue()
+        box, started = mailbox(), list[int]()
+        begin = box._start
+
+        def start() -> None:
+            if box._begun:
+                started.append(sum(map(len, box._begun.values())))
+            begin()
+
+        monkeypatch.setattr(box, "_start", start)
+        await asyncio.gather(*(a.enqueue() for _ in range(60)))
+        assert started == [24, 36]
+        await asyncio.gather(*(a.enqueue() for _ in range(20)))
+        assert started == [24, 36, 20]
+        assert not box._calls and not box._waiting
+
+    asyncio.run(main())
+
+
 def test_who_is_cancelled_before_the_call_began_is_told_so_and_the_others_go_on(app: App) -> None:
     @app.job("a")
     async def a() -> None: ...

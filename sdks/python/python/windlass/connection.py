@@ -17,6 +17,9 @@ from .args import encode
 from .errors import InvalidOption
 
 
+_FEW = 24  # operations: a store takes fewer together, however they come. As many as in the store's group commit (group_commit.rs).
+
+
 class Mailbox:
     """Where the answers of calls come in for one event loop."""
 
@@ -26,6 +29,7 @@ class Mailbox:
         self._waiting: dict[int, asyncio.Future[str]] = {}
         self._begun: dict[_native.Client, list[tuple[int, str, str]]] = {}
         self._calls: dict[int, _native.Call] = {}
+        self._half = _FEW
         self._opening: dict[Connection, asyncio.Task[_native.Client]] = {}
         loop.add_reader(self.port.fileno(), self._drain)
 
@@ -43,24 +47,30 @@ class Mailbox:
             task.exception()  # looked at, should all who waited be gone
 
     async def operate(self, native: _native.Client, op: str, payload: str) -> str:
-        """Does an operation. Those that are asked for in one turn of the loop are started together, so that what they store is stored together."""
-        number, loop = next(self._numbers), asyncio.get_running_loop()
-        future: asyncio.Future[str] = loop.create_future()
-        self._waiting[number] = future
+        """Does an operation.
+
+        Those that are asked for in one turn of the loop are started together, so that what they store is stored together. Where nothing is under way
+        and many wait, half of them go ahead: Python has the others ready by the time that the store has these, and from then on one half is stored
+        while the other is prepared.
+        """
+        loop, number = asyncio.get_running_loop(), next(self._numbers)
+        answer: asyncio.Future[str] = loop.create_future()
+        self._waiting[number] = answer
         if not self._begun:
             loop.call_soon(self._start)
-        self._begun.setdefault(native, []).append((number, op, payload))
+        begun = self._begun.setdefault(native, [])
+        begun.append((number, op, payload))
+        if len(begun) >= self._half and not self._calls:
+            self._start()
         try:
-            return await future
+            return await answer
         except asyncio.CancelledError:
             self._start()
-            call = self._calls.get(number)
-            if call is not None:  # else nothing could be started
+            self._waiting.pop(number, None)
+            call = self._calls.pop(number, None)
+            if call is not None:  # else nothing could be started, or it has ended
                 call.abort()
             raise
-        finally:
-            del self._waiting[number]
-            self._calls.pop(number, None)
 
     def _start(self) -> None:
         begun, self._begun = self._begun, {}
@@ -76,24 +86,27 @@ class Mailbox:
     async def call(self, start: Callable[[_native.Port, int], _native.Call]) -> str:
         """Starts a call with this port and a number, and waits for its answer. Who is cancelled while it waits ends the call."""
         number = next(self._numbers)
-        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = future
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
         try:
             call = start(self.port, number)
             try:
-                return await future
+                return await answer
             except asyncio.CancelledError:
                 call.abort()
                 raise
         finally:
-            del self._waiting[number]
+            self._waiting.pop(number, None)
 
     def _drain(self) -> None:
-        for number, answer, error in self.port.drain():
+        answers = self.port.drain()
+        self._half = max(_FEW, len(answers) // 2)
+        for number, answer, error in answers:
             self._end(number, answer, error)
 
     def _end(self, number: int, answer: str | None, error: BaseException | None) -> None:
-        future = self._waiting.get(number)
+        self._calls.pop(number, None)
+        future = self._waiting.pop(number, None)
         if future is None or future.done():
             return  # whoever waited was cancelled
         if error is not None:
@@ -161,7 +174,9 @@ class Connection:
 
     async def call(self, op: str, payload: str) -> Any:
         """Does an operation."""
-        native = await self.opened()
+        native = self._opened if self._instead is None else None
+        if native is None:
+            native = await self.opened()
         # Not by json.loads, which takes a microsecond more, a tenth of all that Python does for an enqueue.
         return _native.parse(await mailbox().operate(native, op, payload))
 
