@@ -95,16 +95,19 @@ struct UnderWay<C: Single> {
     group: GroupCommit<C>,
     /// Whether its task began. One that is dropped before was refused by a runtime that is shutting down.
     began: bool,
+    /// Whether it goes beside another because many wait. So does the next one only if they still do.
+    beside: bool,
 }
 
 impl<C: Single> Drop for UnderWay<C> {
     fn drop(&mut self) {
         let mut state = lock(&self.group.state);
-        let most = state.under_way;
+        let goes_on = !self.beside || state.waiting.len() >= MANY;
+        let most = MOST_UNDER_WAY.max(state.under_way - usize::from(!goes_on));
         state.under_way -= 1;
         if self.began && Handle::try_current().is_ok() {
             drop(state);
-            self.group.begin_shared(most);
+            self.group.begin_shared(most, self.beside);
         } else {
             // The runtime is shutting down. Dropping the calls' reply channels tells their callers.
             let unsent = std::mem::take(&mut state.waiting);
@@ -133,11 +136,12 @@ impl<C: Single> GroupCommit<C> {
         let waiting = self.wait(call, reply);
         loop {
             // The statements under way may have ended before this call was added.
-            self.begin_shared(MOST_UNDER_WAY + usize::from(waiting >= MANY));
+            let many = waiting >= MANY;
+            self.begin_shared(MOST_UNDER_WAY + usize::from(many), many);
             match timeout(PATIENCE, &mut answer).await {
                 Ok(Ok(stored)) => return stored,
                 Ok(Err(_)) => return Err(gone()),
-                Err(_) => self.begin_shared(self.db.pools.clients()),
+                Err(_) => self.begin_shared(self.db.pools.clients(), false),
             }
         }
     }
@@ -158,17 +162,18 @@ impl<C: Single> GroupCommit<C> {
             return None;
         }
         state.under_way += 1;
-        Some(UnderWay { group: self.clone(), began: true })
+        Some(UnderWay { group: self.clone(), began: true, beside: false })
     }
 
-    /// Begins one more statement for the calls that wait, if fewer than `most` are under way.
-    fn begin_shared(&self, most: usize) {
+    /// Begins one more statement for the calls that wait, if fewer than `most` are under way. `many`: because so many wait.
+    fn begin_shared(&self, most: usize, many: bool) {
         let mut state = lock(&self.state);
         if !state.waiting.is_empty() && state.under_way < most {
+            let beside = many && state.under_way >= MOST_UNDER_WAY;
             state.under_way += 1;
             // Not under the lock: a runtime that is shutting down drops the task at once, and its drop locks.
             drop(state);
-            tokio::spawn(UnderWay { group: self.clone(), began: false }.send());
+            tokio::spawn(UnderWay { group: self.clone(), began: false, beside }.send());
         }
     }
 }
