@@ -59,9 +59,9 @@ FETCH := timeout 240 bash -c 'scripts/postgres-versions oldest newest & scripts/
 # Parts of `make test`, three at a time: each waits for a server, a browser or a clock for a good part of its time. What each says is shown
 # when it ends, and how long it took. The longest come first, and none is much longer than a third of all: one that is the last to go on leaves a
 # processor without work.
-PARTS := part-server part-sdks part-oldest part-dashboard part-newest part-local part-plans part-libs part-programs part-interleavings part-doc
+PARTS := part-server part-sdks part-oldest part-dashboard part-newest part-local part-store part-plans part-libs part-programs part-interleavings part-doc
 # Those of `make check`, where SERVER is empty: one binary waits while another works.
-LOCAL_PARTS := part-local part-libs part-programs part-doc
+LOCAL_PARTS := part-local part-store part-libs part-programs part-doc
 SERVER := scripts/with-postgres
 .PHONY: $(PARTS)
 part-server:
@@ -78,7 +78,11 @@ part-programs:
 	time $(LOCAL_RUN) --test cli
 
 part-local:
-	time $(LOCAL_RUN) $(addprefix --test ,$(filter-out cli,$(LOCAL_TESTS)))
+	time $(LOCAL_RUN) $(addprefix --test ,$(filter-out cli store,$(LOCAL_TESTS)))
+
+# Half of the time of those above: by itself nothing would run beside the last of it.
+part-store:
+	time $(LOCAL_RUN) --test store
 
 part-doc:
 	time $(CARGO) test $(WORKSPACE) --doc
