@@ -80,7 +80,7 @@ part-programs:
 part-local:
 	time $(LOCAL_RUN) $(addprefix --test ,$(filter-out cli store,$(LOCAL_TESTS)))
 
-# Half of the time of those above: by itself nothing would run beside the last of it.
+# SQLite's: they take half as long as those above, after which they would be the last to run, and beside nothing.
 part-store:
 	time $(LOCAL_RUN) --test store
 

@@ -9,8 +9,8 @@ use std::{
 use tokio::runtime::{Builder, Runtime};
 use windlass::ErrorKind;
 
-/// It only talks to the store, since jobs run elsewhere, and no language drains so fast that one thread is too few. With a second one each enqueue
-/// woke both: 10 tasks of Python 25.8k jobs/s and 28.1k with one, drains of 250k to 590k jobs/s the same (three rounds in turns, 2 cores).
+/// How many threads it has. They only talk to the store, since jobs run elsewhere, and no language drains so fast that one is too few. With a second
+/// each enqueue woke both: 10 tasks of Python 25.8k jobs/s and 28.1k with one, drains of 250k to 590k jobs/s the same (three rounds in turns, 2 cores).
 const THREADS: usize = 1;
 
 /// The async runtime of a process that has none of its own. Clones are the same one.

@@ -20,6 +20,7 @@ use windlass_core::{Error, ErrorKind, Result};
 const MOST_UNDER_WAY: usize = 1;
 /// When so many calls wait, there is one more: it is worth its flush, and the server has something to do while the other waits for the disk. 200 tasks
 /// 160k and 205k jobs/s, 50 tasks 99k and 112k; 30 tasks 70k and 65k, and fewer do not come to it.
+/// The packages for Python and TypeScript send halves of at least as many (`connection.py`, `calls.ts`).
 const MANY: usize = 24;
 /// The most jobs of one statement, and the most bytes of args unless one job has more.
 const MOST_JOBS: usize = 1_000;
@@ -133,10 +134,9 @@ impl<C: Single> GroupCommit<C> {
             return call.alone(&self.db).await;
         }
         let (reply, mut answer) = oneshot::channel();
-        let waiting = self.wait(call, reply);
+        let many = self.wait(call, reply) >= MANY;
         loop {
             // The statements under way may have ended before this call was added.
-            let many = waiting >= MANY;
             self.begin_shared(MOST_UNDER_WAY + usize::from(many), many);
             match timeout(PATIENCE, &mut answer).await {
                 Ok(Ok(stored)) => return stored,

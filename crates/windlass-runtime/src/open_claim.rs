@@ -203,10 +203,7 @@ impl OpenClaim {
             let (claim, count) = (self.scope.reference, self.completed_count);
             batch.request.completions.push(Completion { claim, jobs, count });
         }
-        match batch.request.exceptions.is_empty() {
-            true => batch.request.exceptions = std::mem::take(&mut self.exceptions),
-            false => batch.request.exceptions.append(&mut self.exceptions),
-        }
+        batch.request.exceptions.append(&mut self.exceptions);
         self.clear_completed();
     }
 

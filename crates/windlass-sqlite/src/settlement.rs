@@ -4,8 +4,8 @@
 use crate::error::{Fault, Outcome};
 use serde_json::value::RawValue;
 use windlass_core::{
-    Args, ClaimRef, CompletedJobs, Completion, Disposition, ErrorKind, Exception, JobId, ResultRow,
-    SettleRequest, WorkerId,
+    Args, ClaimRef, CompletedJobs, Completion, Disposition, ErrorKind, Exception, JobId, PlacedException,
+    ResultRow, SettleRequest, WorkerId,
 };
 
 /// The most exceptions of one transaction: each is several rows that change, and others wait.
@@ -47,7 +47,7 @@ impl Settlement {
     pub(crate) fn parts(request: &SettleRequest) -> Vec<Self> {
         let (claims, others) = CompletedJobs::of(&request.exceptions)
             .unwrap_or_else(|| (Vec::new(), request.exceptions.iter().enumerate().collect()));
-        let part = |others: &[(usize, &Exception)]| Self {
+        let part = |others: &[PlacedException<'_>]| Self {
             worker: request.worker,
             completed: Vec::new(),
             others: others.iter().map(|(place, exception)| (*place, (*exception).clone())).collect(),
@@ -68,7 +68,7 @@ impl Settlement {
 
 impl Completed {
     fn of(claim: &CompletedJobs<'_>) -> Self {
-        let job = |(place, exception): &(usize, &Exception)| CompletedJob {
+        let job = |(place, exception): &PlacedException<'_>| CompletedJob {
             place: *place,
             job: exception.job,
             position: exception.position,

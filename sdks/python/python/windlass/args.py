@@ -45,15 +45,18 @@ def _in_order(values: set[Any] | frozenset[Any]) -> list[Any]:
         return sorted(values, key=repr)
 
 
-_encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=_default).encode
+_json = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=_default)
 
 
 def _encoder() -> Callable[[object, int], Iterable[str]]:
-    """What ``_encode`` makes anew for each text, which is a tenth of what Python does for an enqueue. It knows by a dict whether a list is in itself."""
+    """What ``_json`` makes anew for each text, which is a tenth of what Python does for an enqueue. It knows by a dict whether a list is in itself."""
     make: Any = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
-        return lambda value, _: _encode(value)
-    encode: Callable[[object, int], Iterable[str]] = make({}, _default, json.encoder.encode_basestring, None, ":", ",", False, False, False)
+        return lambda value, _: _json.encode(value)
+    text, like = json.encoder.encode_basestring, _json
+    encode: Callable[[object, int], Iterable[str]] = make(
+        {}, like.default, text, like.indent, like.key_separator, like.item_separator, like.sort_keys, like.skipkeys, like.allow_nan
+    )
     return encode
 
 
@@ -168,7 +171,7 @@ def _writer(model: Any) -> Callable[[Any], object]:
         for by_alias in (True, False):  # models inside this one may write names that they do not read
             written = dump(value, by_alias)
             try:
-                model.model_validate_json(_encode(written))
+                model.model_validate_json(_json.encode(written))
             except ValueError as refused:
                 error = error or refused
             else:
