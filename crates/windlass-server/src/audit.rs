@@ -1,6 +1,7 @@
 //! Who tried to change what: a line of the log each, and an entry in the store.
 
 use crate::{auth::Identity, problem::Problem};
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use std::{
     sync::{Mutex, PoisonError},
@@ -95,5 +96,38 @@ impl Audit {
             refusals.filter(|(since, _)| since.elapsed() < MINUTE).unwrap_or((Instant::now(), 0));
         *refusals = Some((since, count.saturating_add(1)));
         count < REFUSALS
+    }
+}
+
+/// What a call is on: its path below the API, in plain characters where that leaves no doubt where a name ends.
+pub(crate) fn target_of(path: &str) -> String {
+    let path = path.split_once("/api/v1").map_or(path, |(_, path)| path);
+    let slashes = |text: &str| text.matches('/').count();
+    match percent_decode_str(path).decode_utf8() {
+        Ok(plain) if slashes(&plain) == slashes(path) && !plain.contains(char::is_control) => {
+            plain.into_owned()
+        }
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::target_of;
+
+    #[test]
+    fn names_in_targets_are_plain_where_that_is_clear() {
+        for (path, target) in [
+            ("/jobs/api/v1/jobs/7/cancel", "/jobs/7/cancel"),
+            (
+                "/api/v1/queues/mail/key-limits/k%C3%BChn%40example.com",
+                "/queues/mail/key-limits/kühn@example.com",
+            ),
+            ("/api/v1/queues/mail/key-limits/acme%2Fnorth", "/queues/mail/key-limits/acme%2Fnorth"),
+            ("/api/v1/schedules/a%0Ab", "/schedules/a%0Ab"),
+            ("/api/v1/schedules/%ff", "/schedules/%ff"),
+        ] {
+            assert_eq!(target_of(path), target);
+        }
     }
 }

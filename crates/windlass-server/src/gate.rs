@@ -2,7 +2,7 @@
 
 use crate::{
     app::App,
-    audit::{Attempt, Note},
+    audit::{Attempt, Note, target_of},
     auth::{Identity, Role, Via, check_read, check_write},
     bodies::{Room, most_of},
     extract::{Most, read_whole},
@@ -149,8 +149,7 @@ impl Gate {
         body: Body,
         next: Next,
     ) -> Result<Response, Problem> {
-        let target = parts.uri.path().to_owned();
-        let target = target.split_once("/api/v1").map_or(target.as_str(), |(_, path)| path).to_owned();
+        let target = target_of(parts.uri.path());
         let request_id = parts.extensions.get::<RequestId>().map_or_else(String::new, |id| id.0.clone());
         let allowed = match self.check(&identity, least, &parts.headers) {
             Ok(()) => self.taken(&mut parts, body).await,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::{collections::BTreeMap, time::Duration};
 use windlass::{
-    Args, Outcome, Timestamp,
+    Args, Error, Outcome, Timestamp,
     remote::{Beat, HandIn, RemoteJob, Settled},
 };
 
@@ -57,10 +57,9 @@ impl TurnBody {
             let ticket = member.ticket(&done.receipt);
             let wrong = |(field, what)| wrong_at(&format!("/done/{at}/{field}"), what);
             let outcome = match done.outcome().map_err(wrong)? {
-                Outcome::Complete(Some(result)) => {
-                    let sealed = member.seal(ticket, Left::Result, result);
-                    Outcome::Complete(Some(sealed.map_err(|error| wrong(("result", error.to_string())))?))
-                }
+                Outcome::Complete(Some(result)) => member
+                    .seal(ticket, Left::Result, result)
+                    .map_or_else(|error| unstorable(&error), |sealed| Outcome::Complete(Some(sealed))),
                 other => other,
             };
             Ok(HandIn { ticket, outcome })
@@ -97,12 +96,11 @@ impl Done {
         let missing = |field, of| (field, format!("is missing; the outcome {of} needs it"));
         let after = self.after_ms.map(Duration::from_millis);
         Ok(match self.outcome {
-            Said::Complete => Outcome::Complete(match self.result.filter(|result| result.get() != "null") {
-                None => None,
-                Some(result) => {
-                    Some(Args::parse(result.get()).map_err(|error| ("result", error.to_string()))?)
-                }
-            }),
+            Said::Complete => match self.result.filter(|result| result.get() != "null") {
+                None => Outcome::Complete(None),
+                Some(result) => Args::parse(result.get())
+                    .map_or_else(|error| unstorable(&error), |result| Outcome::Complete(Some(result))),
+            },
             Said::Retry => {
                 Outcome::Retry { after, error: self.error.ok_or_else(|| missing("error", "retry"))? }
             }
@@ -111,6 +109,11 @@ impl Done {
             Said::Discard => Outcome::Discard(self.error.ok_or_else(|| missing("error", "discard"))?),
         })
     }
+}
+
+/// A result depends on a job's data, so one that no store takes is that job's failure, as in the engine and over stdio; the turn's others are settled.
+fn unstorable(error: &Error) -> Outcome {
+    Outcome::Retry { after: None, error: format!("the result cannot be stored: {error}") }
 }
 
 /// What a turn is answered with.

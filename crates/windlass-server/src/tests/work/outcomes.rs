@@ -77,6 +77,30 @@ async fn every_outcome_is_settled_by_the_rules_of_the_engine() {
     }
 }
 
+/// It costs its own job an attempt, and no other of the turn anything.
+#[tokio::test]
+async fn a_result_that_cannot_be_stored_is_the_failure_of_its_job() {
+    for site in Site::all().await {
+        let ids = site.client.enqueue_many(["a", "b", "c"].map(job)).await.unwrap();
+        let worker = site.register(json!({ "queues": { "mail": 3 } })).await;
+        let taken = site.jobs(&worker).await;
+        let with = |at: usize, result: Value| json!({ "receipt": taken[at]["receipt"], "outcome": "complete", "result": result });
+        let done = [with(0, json!(1)), with(1, json!("secret\0")), with(2, json!("x".repeat(2 << 20)))];
+        let turn = site.turn(&worker, json!({ "done": done, "want": {} })).await;
+        assert_eq!(turn["settled"], json!(vec!["accepted"; 3]));
+        assert_eq!(site.state(ids[0]).await, JobState::Completed);
+        for (id, state, what) in [
+            (ids[1], JobState::Retryable, "the result cannot be stored: "),
+            (ids[2], JobState::Discarded, "the result is 2097154 bytes"),
+        ] {
+            let record = site.client.job(id).await.unwrap().unwrap();
+            let error = &record.errors[0].error;
+            assert!(record.state == state && error.starts_with(what), "{record:?}");
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_worker_has_no_more_than_it_registered_for() {
     for site in Site::all().await {
