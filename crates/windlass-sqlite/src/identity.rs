@@ -22,6 +22,9 @@ pub(crate) const APPLICATION_ID: i32 = 0x5749_4E44;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const HEADER_BYTES: usize = 100;
 const APPLICATION_ID_AT: usize = 68;
+/// The longest name that SQLite gives a file beside the database, and the longest path that it opens, in bytes (`MAX_PATHNAME` of its `os_unix.c`).
+const LONGEST_SUFFIX: &str = "-journal";
+const LONGEST_PATH: usize = 512;
 /// As many links are followed as Linux follows.
 const MOST_LINKS: usize = 40;
 
@@ -108,6 +111,7 @@ fn check(path: &Path) -> Result<()> {
         let message = format!("{shown} is a pipe, a socket or a device; name a file");
         return Err(Error::new(ErrorKind::InvalidOption, message));
     }
+    refuse_long_name(path)?;
     refuse_many_names(path)?;
     let header = match read_header(path) {
         Ok(header) => header,
@@ -148,6 +152,22 @@ fn refuse_to_begin_anew(path: &Path) -> Result<()> {
     let message = format!(
         "{shown} is missing or empty, and {log} has what was committed last and is not in that file yet; put the file back, or remove {log} too"
     );
+    Err(Error::new(ErrorKind::InvalidOption, message))
+}
+
+/// SQLite would make the file, not its log, and say that it cannot open the file.
+fn refuse_long_name(path: &Path) -> Result<()> {
+    let longest = beside(&real(path), LONGEST_SUFFIX);
+    let unfit = |cause: io::Error| cause.kind() == io::ErrorKind::InvalidFilename;
+    let most = if fs::symlink_metadata(&longest).err().is_some_and(unfit) {
+        "the names of SQLite's files beside it, which end in -journal, are too long for this file system"
+            .to_owned()
+    } else if longest.as_os_str().len() > LONGEST_PATH {
+        format!("SQLite takes whole paths of {} bytes at most", LONGEST_PATH - LONGEST_SUFFIX.len())
+    } else {
+        return Ok(());
+    };
+    let message = format!("{} is too long a name: {most}; name a file with a shorter one", path.display());
     Err(Error::new(ErrorKind::InvalidOption, message))
 }
 

@@ -172,6 +172,24 @@ fn a_pipe_or_a_device_is_refused() {
     }
 }
 
+/// It was made, and could not be opened.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_name_that_is_too_long_is_refused_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let deep = folder.path().join("d".repeat(200)).join("d".repeat(200));
+    fs::create_dir_all(&deep).unwrap();
+    let room = 504 - deep.canonicalize().unwrap().as_os_str().len() - 1;
+    for (folder, longest, says) in [(folder.path(), 247, "-journal"), (deep.as_path(), room, "504 bytes")] {
+        let long = folder.join("n".repeat(longest + 1));
+        let error = refused(&long);
+        assert_eq!(error.kind(), ErrorKind::InvalidOption);
+        assert!(error.to_string().contains(says), "{error}");
+        assert!(!long.exists());
+        open(&folder.join("n".repeat(longest))).unwrap().enqueue(&jobs(1)).await.unwrap();
+    }
+}
+
 /// What was enqueued by the other name was lost: each has a log of its own.
 #[cfg(unix)]
 #[tokio::test]
