@@ -106,15 +106,17 @@ impl<C: Single> Drop for UnderWay<C> {
         let goes_on = !self.beside || state.waiting.len() >= MANY;
         let most = MOST_UNDER_WAY.max(state.under_way - usize::from(!goes_on));
         state.under_way -= 1;
-        if self.began && Handle::try_current().is_ok() {
-            drop(state);
-            self.group.begin_shared(most, self.beside);
-        } else {
-            // The runtime is shutting down. Dropping the calls' reply channels tells their callers.
+        if !self.began {
+            // The runtime is shutting down.
             let unsent = std::mem::take(&mut state.waiting);
             drop(state);
-            drop(unsent);
-        }
+            for waiting in unsent {
+                let _ = waiting.reply.send(Err(not_sent()));
+            }
+        } else if Handle::try_current().is_ok() {
+            drop(state);
+            self.group.begin_shared(most, self.beside);
+        } // else a caller was dropped outside any runtime: who waits begins a statement when its patience ends
     }
 }
 
@@ -140,7 +142,7 @@ impl<C: Single> GroupCommit<C> {
             self.begin_shared(MOST_UNDER_WAY + usize::from(many), many);
             match timeout(PATIENCE, &mut answer).await {
                 Ok(Ok(stored)) => return stored,
-                Ok(Err(_)) => return Err(gone()),
+                Ok(Err(_)) => return Err(uncertain()),
                 Err(_) => self.begin_shared(self.db.pools.clients(), false),
             }
         }
@@ -247,6 +249,14 @@ impl<C: Single> UnderWay<C> {
     }
 }
 
-fn gone() -> Error {
+fn not_sent() -> Error {
     Error::new(ErrorKind::Unavailable, "enqueue: the runtime ended before the job was sent")
+}
+
+/// The statement that had the call went, with the runtime of another caller, before there was an answer.
+fn uncertain() -> Error {
+    Error::new(
+        ErrorKind::Ambiguous,
+        "enqueue: the runtime ended while the job was on its way; it may be stored",
+    )
 }

@@ -4,7 +4,7 @@ use crate::{
     connection::Connection,
     database::Database,
     error::{Effect, store_error},
-    query::Query,
+    query::{Param, Query},
 };
 use std::{borrow::Borrow, collections::HashMap};
 use tokio_postgres::{Client, types::Type};
@@ -25,57 +25,70 @@ pub(crate) async fn lanes_on<J: Borrow<NewJob> + Sync>(
     if db.is_pooled_by_transaction() {
         return Ok(None);
     }
-    let mut lanes = Vec::with_capacity(jobs.len());
-    let mut last: Option<(&str, i16, i32)> = None;
-    for job in jobs.iter().map(Borrow::borrow) {
-        let lane = match last {
-            Some((queue, priority, lane)) if queue == job.queue() && priority == job.priority() => lane,
-            _ => lane(db, connection, job.queue(), job.priority()).await?,
+    let (mut lanes, mut unknown) = (Vec::with_capacity(jobs.len()), Asked::default());
+    let (mut last, mut missing): (Option<(&str, i16, i32)>, _) = (None, Vec::new());
+    for (nth, job) in jobs.iter().map(Borrow::borrow).enumerate() {
+        let (queue, priority) = (job.queue(), job.priority());
+        let known = match last {
+            Some((of, at, lane)) if of == queue && at == priority => Some(lane),
+            _ => connection.object.lane(queue, priority),
         };
-        last = Some((job.queue(), job.priority(), lane));
-        lanes.push(lane);
+        match known {
+            Some(lane) => last = Some((queue, priority, lane)),
+            None => missing.push((nth, unknown.place(job))),
+        }
+        lanes.push(known.unwrap_or_default());
+    }
+    if missing.is_empty() {
+        return Ok(Some(lanes));
+    }
+    let rows = connection.query(&db.sql(LANES), &unknown.params(), Effect::Repeatable).await?;
+    for ((queue, priority), place) in unknown.places {
+        connection.object.set_lane(queue, priority, rows[place].get(0));
+    }
+    for (nth, place) in missing {
+        lanes[nth] = rows[place].get(0);
     }
     Ok(Some(lanes))
-}
-
-async fn lane(db: &Database, connection: &Connection, queue: &str, priority: i16) -> Result<i32> {
-    if let Some(lane) = connection.object.lane(queue, priority) {
-        return Ok(lane);
-    }
-    let wide = i32::from(priority);
-    let row = connection
-        .query_one(
-            &db.sql("SELECT {schema}.lane_of($1, $2)"),
-            &[(&queue, Type::TEXT), (&wide, Type::INT4)],
-            Effect::Repeatable,
-        )
-        .await?;
-    let lane = row.get(0);
-    connection.object.set_lane(queue, priority, lane);
-    Ok(lane)
 }
 
 /// The lane of each job as the transaction that is open on the client sees them, in one round trip. A new lane commits with its
 /// jobs; that another transaction makes the same one meanwhile does no harm.
 pub(crate) async fn lanes_in(db: &Database, client: &Client, jobs: &[NewJob]) -> Result<Vec<i32>> {
-    let mut known: HashMap<(&str, i16), usize> = HashMap::new();
-    let (mut queues, mut priorities) = (Vec::new(), Vec::new());
-    let mut places = Vec::with_capacity(jobs.len());
-    for job in jobs {
-        places.push(*known.entry((job.queue(), job.priority())).or_insert_with(|| {
-            queues.push(job.queue());
-            priorities.push(i32::from(job.priority()));
-            queues.len() - 1
-        }));
-    }
-    if queues.is_empty() {
+    let mut asked = Asked::default();
+    let places: Vec<usize> = jobs.iter().map(|job| asked.place(job)).collect();
+    if places.is_empty() {
         return Ok(Vec::new());
     }
-    let text =
-        db.sql("SELECT {schema}.lane_of(q, p) FROM unnest($1, $2) WITH ORDINALITY AS u(q, p, n) ORDER BY n");
     let rows = client
-        .query_typed(&text, &[(&queues, Type::TEXT_ARRAY), (&priorities, Type::INT4_ARRAY)])
+        .query_typed(&db.sql(LANES), &asked.params())
         .await
         .map_err(|cause| store_error(cause, Effect::Repeatable))?;
     Ok(places.into_iter().map(|place| rows[place].get(0)).collect())
+}
+
+/// The lanes of these queues and priorities, in order.
+const LANES: &str =
+    "SELECT {schema}.lane_of(q, p) FROM unnest($1, $2) WITH ORDINALITY AS u(q, p, n) ORDER BY n";
+
+/// The queues and priorities to ask for, each once, and where.
+#[derive(Default)]
+struct Asked<'a> {
+    places: HashMap<(&'a str, i16), usize>,
+    queues: Vec<&'a str>,
+    priorities: Vec<i32>,
+}
+
+impl<'a> Asked<'a> {
+    fn place(&mut self, job: &'a NewJob) -> usize {
+        *self.places.entry((job.queue(), job.priority())).or_insert_with(|| {
+            self.queues.push(job.queue());
+            self.priorities.push(i32::from(job.priority()));
+            self.queues.len() - 1
+        })
+    }
+
+    fn params(&self) -> [Param<'_>; 2] {
+        [(&self.queues, Type::TEXT_ARRAY), (&self.priorities, Type::INT4_ARRAY)]
+    }
 }

@@ -11,6 +11,7 @@ AS $$
 DECLARE
     v_wakeup text := coalesce(current_setting('windlass.wakeup', true), '');
     v_more   boolean := false;
+    v_others boolean := false; -- somebody else has the queue or a lane of it
     v_behind integer[] := '{}'; -- keyed lanes of which not all is there yet: a lower id may be to come
     v_taken  integer[] := '{}'; -- those of which somebody else has the lock
     v_unread integer[] := '{}'; -- those of which not all of the log is read
@@ -34,7 +35,7 @@ DECLARE
 BEGIN
     IF {schema}.lock_keys(p_name, false) THEN SELECT q.key_rates INTO v_rates FROM {schema}.queue q WHERE q.name = p_name AND q.keyed; END IF;
     IF v_rates IS NULL THEN
-        v_more := true;
+        v_others := true;
         v_left := 0;
     END IF;
     v_choice := v_look;
@@ -56,7 +57,7 @@ BEGIN
         CONTINUE WHEN l.id > 0 AND (v_keyed = ANY (v_taken)
                                     OR v_keyed = ANY (v_unread) AND EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.lane_id = v_keyed));
         IF NOT pg_try_advisory_xact_lock(hashtext({name} || '.lane'), l.id) THEN
-            v_more := true;
+            v_others := true;
             v_choice := true;
             IF l.id < 0 THEN v_taken := v_taken || l.id; ELSE v_behind := v_behind || v_keyed; END IF;
             CONTINUE;
@@ -147,8 +148,12 @@ BEGIN
         END IF;
     END IF;
     PERFORM set_config('windlass.wakeup', v_wakeup, true), set_config('windlass.keyed_claim', '', true);
-    IF v_more THEN
-        RETURN QUERY SELECT ARRAY[0, 0, 0, 0, 0, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
+    IF v_more OR v_others THEN
+        -- 1: as in claim, somebody has it for longer than claims do.
+        RETURN QUERY SELECT ARRAY[0, CASE WHEN v_more OR EXISTS (
+                SELECT 1 FROM {schema}.lane x CROSS JOIN LATERAL (
+                    SELECT k.claimed_at FROM {schema}.claim k WHERE k.lane_id = x.id ORDER BY k.seq DESC LIMIT 1) AS k
+                WHERE x.queue = p_name AND k.claimed_at > clock_timestamp() - interval '100 ms') THEN 0 ELSE 1 END, 0, 0, 0, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
                             NULL::timestamptz, NULL::text, NULL::json, NULL::text;
     END IF;
     IF v_rates THEN v_due := {schema}.key_due(p_name); END IF;

@@ -203,3 +203,41 @@ fn a_runtime_that_ends_with_calls_under_way_ends() {
     });
     end.recv_timeout(std::time::Duration::from_secs(30)).expect("the runtime ends");
 }
+
+/// A call of one job that has begun to wait.
+async fn begun(
+    store: &Arc<PostgresStore>,
+) -> impl Future<Output = Result<Vec<JobId>>> + Send + Unpin + use<> {
+    let store = Arc::clone(store);
+    let mut call = Box::pin(async move { store.enqueue(&jobs(1)).await });
+    assert!(futures_util::poll!(&mut call).is_pending());
+    call
+}
+
+/// They were told that the job was not sent, so that who repeated it stored it twice.
+#[tokio::test]
+async fn the_calls_of_a_statement_whose_runtime_ends_are_told_that_they_may_be_stored() {
+    let held = Held::new().await;
+    let first = begun(&held.store).await;
+    let first = tokio::spawn(first);
+    let waits = begun(&held.store).await;
+    let other = tokio::runtime::Runtime::new().unwrap();
+    let store = Arc::clone(&held.store);
+    other.spawn(async move { store.enqueue(&jobs(1)).await });
+    eventually("the other runtime sends both", || async { (held.blocked().await.len() == 2).then_some(()) })
+        .await;
+    other.shutdown_background();
+    assert_eq!(waits.await.unwrap_err().kind(), ErrorKind::Ambiguous);
+    held.release().await;
+    first.await.unwrap().unwrap();
+}
+
+/// They were told that their runtime had ended.
+#[tokio::test]
+async fn a_call_that_is_dropped_outside_a_runtime_takes_nobody_along() {
+    let held = Held::new().await;
+    let (first, waits) = (begun(&held.store).await, begun(&held.store).await);
+    std::thread::spawn(move || drop(first)).join().unwrap();
+    held.release().await;
+    waits.await.unwrap();
+}

@@ -3,7 +3,7 @@
 use crate::cluster::Fixture;
 use std::time::Duration;
 use tokio_postgres::Client;
-use windlass_conformance::steps::{KEEP_NOTHING, eventually, worker};
+use windlass_conformance::steps::{KEEP_NOTHING, eventually, job, jobs, worker};
 use windlass_core::{Args, JobId, JobStore, KeyLimit, KeyLimitsChange, NewJob};
 use windlass_postgres::PostgresStore;
 
@@ -229,4 +229,23 @@ async fn a_keyed_lane_stays_until_a_claim_has_seen_what_ended() {
         place.later(hours).await;
     }
     place.removed(26).await;
+}
+
+/// Each was a round trip and a commit, while all that went with it waited.
+#[tokio::test]
+async fn the_lanes_of_a_call_are_made_together() {
+    let fixture = Fixture::fresh().await;
+    let store = fixture.store().await;
+    let jobs: Vec<_> = (0..500_i16)
+        .map(|n| job().with_queue(format!("q{}", n / 2)).with_priority(n % 3))
+        .chain(jobs(2))
+        .collect();
+    let ids = store.enqueue(&jobs).await.unwrap();
+    let sql = "SELECT count(DISTINCT l.xmin::text), count(*) FROM windlass.lane l WHERE l.queue ~ '^q[0-9]'";
+    let row = fixture.sql().await.query_one(&fixture.text(sql), &[]).await.unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (1, 500));
+    for (id, job) in ids.iter().zip(&jobs).step_by(83) {
+        let record = store.job(*id).await.unwrap().unwrap();
+        assert_eq!((&*record.queue, record.priority), (job.queue(), job.priority()));
+    }
 }

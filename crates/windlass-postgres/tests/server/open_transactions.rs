@@ -35,22 +35,35 @@ async fn claimed(session: &Session, worker: i32, queue: &str, most: u32) -> i64 
 /// Who asks again in milliseconds, as after a claim that met another one, claims a hundred times a second for as long as the transaction is open.
 #[tokio::test]
 async fn a_claim_tells_other_claims_from_who_has_the_lane_for_long() {
-    let s = impatient(Fixture::fresh().await).await;
-    let store: Arc<dyn Store> = Arc::new(s.fixture.store().await);
-    let ids = store.enqueue(&jobs(3)).await.unwrap();
-    let worker = worker_on(&store).await;
-    assert_eq!(worker.claim(1).await.len(), 1);
-    let editor = open(&s.fixture, &format!("windlass.edit({}, priority => 5)", ids[2])).await;
-    let request = ClaimRequest { worker: worker.id, queues: vec![QueueDemand::new(QUEUE, 10)] };
-    for (since, blocked) in [("1 minute", true), ("-1 minute", false)] {
-        s.run(&format!("UPDATE windlass.claim SET claimed_at = clock_timestamp() - interval '{since}'"))
-            .await;
+    for is_keyed in [false, true] {
+        let s = impatient(Fixture::fresh().await).await;
+        let store: Arc<dyn Store> = Arc::new(s.fixture.store().await);
+        let mut three = jobs(3);
+        if is_keyed {
+            store.limit_keys(QUEUE, &KeyLimitsChange::Default(KeyLimit::serial())).await.unwrap();
+            three = three.into_iter().enumerate().map(|(n, job)| job.with_key(n.to_string())).collect();
+        }
+        let ids = store.enqueue(&three).await.unwrap();
+        let worker = worker_on(&store).await;
+        assert_eq!(worker.claim(1).await.len(), 1);
+        let request = ClaimRequest { worker: worker.id, queues: vec![QueueDemand::new(QUEUE, 10)] };
+        let edit = format!("windlass.edit({}, priority => 5)", ids[2]);
+        let limit = format!("windlass.limit_keys('{QUEUE}', concurrency => 3)");
+        for call in [Some(edit), is_keyed.then_some(limit)].into_iter().flatten() {
+            let editor = open(&s.fixture, &call).await;
+            for (since, blocked) in [("1 minute", true), ("-1 minute", false)] {
+                let at = format!("clock_timestamp() - interval '{since}'");
+                s.run(&format!("UPDATE windlass.claim SET claimed_at = {at}")).await;
+                let claimed = store.claim(&request).await.unwrap();
+                let told = (claimed.claims.len(), claimed.contended, claimed.blocked);
+                assert_eq!(told, (0, true, blocked), "{call} {since}");
+            }
+            editor.batch_execute("ROLLBACK").await.unwrap();
+        }
         let claimed = store.claim(&request).await.unwrap();
-        assert_eq!((claimed.claims.len(), claimed.contended, claimed.blocked), (0, true, blocked), "{since}");
+        let jobs: usize = claimed.claims.iter().map(|claim| claim.jobs.len()).sum();
+        assert_eq!((jobs, claimed.blocked), (2, false));
     }
-    editor.batch_execute("ROLLBACK").await.unwrap();
-    let claimed = store.claim(&request).await.unwrap();
-    assert_eq!((claimed.claims.len(), claimed.contended, claimed.blocked), (1, false, false));
 }
 
 /// In the worker's own row the request kept its heartbeats waiting until its lease was over, and then every rescue, of any worker.
