@@ -77,8 +77,10 @@ impl Client {
         self.store.migrate().await
     }
 
-    /// Closes connections and files. Let calls that are under way end first, and make none afterwards: they may fail.
+    /// Closes connections and files. Let calls that are under way end first, and make none afterwards: they may fail. Who waits for a job by
+    /// [`wait`](Self::wait) is told that it was closed.
     pub async fn close(&self) {
+        self.waiting.end().await;
         self.store.close().await;
     }
 }

@@ -5,6 +5,7 @@ use std::{
 };
 use tokio::{
     sync::{Notify, oneshot},
+    task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
 use windlass_core::{Ended, Error, ErrorKind, JobId, JobRecord, Result, Store, Wake};
@@ -17,6 +18,8 @@ const REST: u32 = 3;
 const TOGETHER: usize = 1_000;
 /// How long the connection for hints is kept when nobody waits any more.
 const KEEP: Duration = Duration::from_secs(10);
+/// How long a client that is closed waits for the end of the task, which may be of a runtime that does not run.
+const LONGEST_END: Duration = Duration::from_secs(1);
 
 type Told = oneshot::Sender<Result<JobRecord>>;
 
@@ -39,6 +42,7 @@ struct State {
     new: HashSet<JobId>,
     /// Whether the task runs.
     looking: bool,
+    task: Option<JoinHandle<()>>,
 }
 
 impl Waiting {
@@ -62,7 +66,8 @@ impl Waiting {
         };
         if begins {
             // Outside the lock: a runtime that ends drops what it is given at once.
-            tokio::spawn(look(Looking(Some(self.clone())), Arc::clone(store)));
+            let task = tokio::spawn(look(Looking(Some(self.clone())), Arc::clone(store)));
+            self.lock().task = Some(task);
         }
         self.0.more.notify_one();
         match timeout(longest, ended).await {
@@ -107,6 +112,22 @@ impl Waiting {
         let mut state = self.lock();
         for told in jobs.iter().filter_map(|id| state.jobs.remove(id)).flatten() {
             let _ = told.send(Err(Error::new(error.kind(), error.reason())));
+        }
+    }
+
+    /// The store is about to be closed: tells whoever waits, and ends the task, which would open it again.
+    pub(crate) async fn end(&self) {
+        let (jobs, task) = {
+            let mut state = self.lock();
+            state.new.clear();
+            (std::mem::take(&mut state.jobs), state.task.take())
+        };
+        for told in jobs.into_values().flatten() {
+            let _ = told.send(Err(Error::new(ErrorKind::Unavailable, "wait: the client was closed")));
+        }
+        if let Some(task) = task {
+            task.abort();
+            let _ = timeout(LONGEST_END, task).await;
         }
     }
 

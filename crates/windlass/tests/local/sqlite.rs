@@ -224,6 +224,30 @@ fn waiting_goes_on_in_another_runtime() {
     });
 }
 
+/// It went on for as long as it might wait, and its looks opened the store again.
+#[tokio::test]
+async fn who_waits_is_told_that_the_client_is_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = client(&dir).await;
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    let id = client.enqueue(NewJob::new("a", Args::parse("1").unwrap())).await.unwrap();
+    assert!(client.wait(id, Duration::from_millis(1)).await.unwrap().is_none());
+    assert_eq!(tasks(), before + 1, "it goes on looking for a while");
+    let closing = async {
+        tokio::task::yield_now().await;
+        client.close().await;
+    };
+    let (waited, ()) = tokio::join!(client.wait(id, Duration::from_secs(3_600)), closing);
+    let error = waited.unwrap_err();
+    assert_eq!((error.kind(), error.reason()), (ErrorKind::Unavailable, "wait: the client was closed"));
+    assert_eq!(tasks(), before);
+    // Who uses it all the same opens it again.
+    client.cancel(&[id]).await.unwrap();
+    assert!(client.wait(id, Duration::from_secs(60)).await.unwrap().is_some());
+    client.close().await;
+}
+
 #[tokio::test]
 async fn what_is_done_for_somebody_is_noted() {
     let dir = tempfile::tempdir().unwrap();
