@@ -43,6 +43,21 @@ onBoth('many jobs are enqueued in one call, all or none', async ({ windlass }) =
   assert.equal((await windlass.jobs({ kind: 'mail.send' })).jobs.length, 0)
 })
 
+onBoth('what is stored is what was handed in, whatever its caller makes of it next', async ({ windlass }) => {
+  const [args, options] = [[{ n: 1 }, { n: 2 }], { key: 'a' }]
+  const many = windlass.enqueueMany(plain, args, options)
+  args.pop()
+  Object.assign(args[0]!, { n: 9 })
+  options.key = 'b'
+  assert.equal((await many).length, 2)
+  const mails = [{ to: 'a@example.com' }]
+  const one = windlass.enqueueMany(mail, mails) // which has a schema
+  mails[0]!.to = 'b@example.com'
+  await one
+  const stored = (await windlass.jobs()).jobs.map(({ args, key }) => JSON.stringify([args, key])).sort()
+  assert.deepEqual(stored, ['[{"n":1},"a"]', '[{"n":2},"a"]', '[{"to":"a@example.com"},null]'])
+})
+
 onBoth('an idempotency key makes an enqueue repeatable', async ({ windlass }) => {
   const once = () => windlass.enqueue(plain, { n: 1 }, { idempotencyKey: 'welcome/7' })
   assert.equal(await once(), await once())
@@ -218,12 +233,13 @@ onSqlite('the jobs of a schedule carry its meta and expire', async ({ windlass }
 onSqlite('a job that is not there cannot be waited for', async ({ windlass }) => assert.rejects(windlass.wait(4711, '1s'), NotFound))
 
 test('an error of the native part has the class of its code, and says how to migrate without the binary', () => {
-  const failed = (code: string, message: string) => () => direct(() => { throw new Error(JSON.stringify({ code, message })) })
+  const failed = (code: string, message: string, ambiguous = false) => () => direct(() => { throw new Error(JSON.stringify({ code, message, ambiguous })) })
   assert.throws(failed('schema_missing', 'there is none; run `windlass migrate`, or check ?schema='),
     { name: 'SchemaMismatch', message: 'there is none; run `npx windlass --store URL migrate` or `await windlass.migrate()`, or check ?schema=' })
   assert.throws(failed('invalid_name', 'a b'), InvalidName)
   assert.throws(failed('permission_denied', 'no'), PermissionDenied)
-  assert.throws(failed('storage_full', 'full'), (error: StorageFull) => error instanceof StorageFull && error.retryable)
+  assert.throws(failed('storage_full', 'full'), (error: StorageFull) => error instanceof StorageFull && error.retryable && !error.ambiguous)
+  assert.throws(failed('internal', 'the call panicked', true), (error: WindlassError) => error.ambiguous)
 })
 
 onSqlite('what a definition says is written once, however often it is enqueued', async ({ windlass }) => {

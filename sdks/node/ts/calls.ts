@@ -54,8 +54,11 @@ export class Calls {
     return pending
   }
 
-  /** For a call that may be ended. */
-  number (): number { return this.#last = this.#last % (2 ** 31 - 1) + 1 }
+  /** For a call that may be ended. One that has been under way since they went round keeps its own. */
+  number (): number {
+    do this.#last = this.#last % (2 ** 31 - 1) + 1; while (this.#pending.has(this.#last))
+    return this.#last
+  }
 
   /** Does one operation of the core: JSON text in, JSON text out. With a number it can be ended. */
   call (op: string, payload: string, number?: number): Promise<string> {

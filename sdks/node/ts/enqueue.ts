@@ -25,7 +25,7 @@ export function check (job: JobDefinition, args: unknown): unknown {
 }
 
 /** The same for all jobs of a call; the error says which does not fit. */
-export async function checkAll (job: JobDefinition, args: unknown[]): Promise<void> {
+async function checkAll (job: JobDefinition, args: unknown[]): Promise<void> {
   if (!job.schema) return
   for (const [nth, each] of args.entries()) {
     try {
@@ -78,12 +78,29 @@ export async function bulk (job: JobDefinition, args: unknown[], options?: Enque
     throw new InvalidOption('invalid_option', `enqueueMany takes an array of args, one of each job, got ${typeof args}`)
   }
   refuseNoKey(key)
-  await checkAll(job, args)
-  const text = encodeAll(job.kind, args)
-  const says = options && Object.keys(options).length > 0
-  const wire = says ? encode(wireJob(job.kind, job.options, options), OPTIONS, InvalidOption) : defined(job)
-  const once = key === undefined ? '' : `,"idempotency_key":${encode(key, OPTIONS, InvalidOption)}`
-  return `{"job":${wire}${once},"args":${text}}`
+  return checkedAnd(job, args, () => {
+    const text = encodeAll(job.kind, args)
+    const says = options && Object.keys(options).length > 0
+    const wire = says ? encode(wireJob(job.kind, job.options, options), OPTIONS, InvalidOption) : defined(job)
+    const once = key === undefined ? '' : `,"idempotency_key":${encode(key, OPTIONS, InvalidOption)}`
+    return `{"job":${wire}${once},"args":${text}}`
+  })
+}
+
+/**
+ * What `write` makes of args, if they fit. It reads them before the call returns to the caller, who may use the array again; what does not fit is said first.
+ */
+export async function checkedAnd<T> (job: JobDefinition, args: unknown[], write: () => T): Promise<T> {
+  const checked = checkAll(job, args)
+  let written: T
+  try {
+    written = write()
+  } catch (error) {
+    await checked
+    throw error
+  }
+  await checked
+  return written
 }
 
 const OPTIONS = 'the options of the job'

@@ -1,11 +1,11 @@
 import type { Connection } from './connection.js'
 import type { JobDefinition } from './define.js'
-import { bulk, checkAll, needsJob, sending } from './enqueue.js'
+import { bulk, checkedAnd, needsJob, sending } from './enqueue.js'
 import { Unsupported } from './errors.js'
 import type { EnqueueOptions } from './options.js'
-import { enqueueBy, onlyValue, runSql, type EnqueueSqlOptions } from './sql/enqueue_by.js'
+import { idsOf, runSql, type EnqueueSqlOptions } from './sql/enqueue_by.js'
 import type { Executor, Row } from './sql/executor.js'
-import { beyondSql, type Statement } from './sql/statements.js'
+import { beyondSql, enqueueManySql, type Statement } from './sql/statements.js'
 
 /** Enqueues jobs of one kind in somebody's transaction; their ids in order. */
 export async function enqueueIn (on: Connection, executor: Executor, job: JobDefinition, args: unknown[], options: EnqueueSqlOptions = {}): Promise<number[]> {
@@ -18,8 +18,8 @@ export async function enqueueIn (on: Connection, executor: Executor, job: JobDef
 async function store (on: Connection, schema: string, executor: Executor, job: JobDefinition, args: unknown[], options: EnqueueSqlOptions): Promise<number[]> {
   const { schema: other, idempotencyKey, ...rest } = options
   if (other === undefined && idempotencyKey === undefined && args.length > 0 && beyondSql(job, rest)) return byEngine(on, executor, job, args, rest)
-  await checkAll(job, args)
-  return enqueueBy(executor, job, args, { ...options, schema: other ?? schema })
+  const statement = await checkedAnd(job, args, () => args.length > 0 ? enqueueManySql(job, args, { ...options, schema: other ?? schema }) : undefined)
+  return statement ? idsOf(await runSql(executor, statement)) : []
 }
 
 /** A statement of the engine's for one job. */
@@ -29,7 +29,7 @@ async function byEngine (on: Connection, executor: Executor, job: JobDefinition,
   const calls: SqlCall[] = JSON.parse(await on.text('enqueue_sql', await bulk(job, args, options)))
   const rows: Row[] = []
   for (const statement of isUnique(job, options) ? [together(calls)] : calls.map(alone)) rows.push(...await runSql(executor, statement))
-  return rows.map(row => Number(onlyValue(row)))
+  return idsOf(rows)
 }
 
 function isUnique (job: JobDefinition, options: EnqueueOptions): boolean {

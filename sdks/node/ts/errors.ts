@@ -16,16 +16,18 @@ export type ErrorCode =
  */
 export class WindlassError extends Error {
   override readonly name: string = 'WindlassError'
+  readonly #ambiguous: boolean
 
-  constructor (readonly code: ErrorCode, message: string, options?: ErrorOptions) {
+  constructor (readonly code: ErrorCode, message: string, options?: ErrorOptions & { ambiguous?: boolean | undefined }) {
     super(message, options)
+    this.#ambiguous = options?.ambiguous ?? code === 'ambiguous'
   }
 
   /** Whether the same call may succeed later without anybody changing anything. */
   get retryable (): boolean { return this.code === 'unavailable' || this.code === 'storage_full' }
 
   /** Whether a write may or may not have happened. */
-  get ambiguous (): boolean { return this.code === 'ambiguous' }
+  get ambiguous (): boolean { return this.#ambiguous }
 }
 
 /** Args, a result or a checkpoint that is no JSON, too large, or not what the schema of its job says. */
@@ -57,7 +59,7 @@ export class EventsExpired extends WindlassError { override readonly name = 'Eve
 /** This store cannot do that; transactions want PostgreSQL, for example. */
 export class Unsupported extends WindlassError { override readonly name = 'Unsupported' }
 
-const CLASSES: Partial<Record<ErrorCode, new (code: ErrorCode, message: string, options?: ErrorOptions) => WindlassError>> = {
+const CLASSES: Partial<Record<ErrorCode, typeof WindlassError>> = {
   invalid_args: InvalidArgs,
   invalid_name: InvalidName,
   invalid_option: InvalidOption,
@@ -77,6 +79,6 @@ const CLASSES: Partial<Record<ErrorCode, new (code: ErrorCode, message: string, 
 }
 
 /** The error of a code. */
-export function errorOf (code: ErrorCode, message: string, options?: ErrorOptions): WindlassError {
+export function errorOf (code: ErrorCode, message: string, options?: ConstructorParameters<typeof WindlassError>[2]): WindlassError {
   return new (CLASSES[code] ?? WindlassError)(code, message, options)
 }

@@ -146,9 +146,9 @@ export function direct<T> (call: () => T): T {
 function fromNative (error: unknown): unknown {
   if (error instanceof WindlassError || !(error instanceof Error)) return error
   try {
-    const { code, message } = JSON.parse(error.message) as { code: ErrorCode, message: string }
+    const { code, message, ambiguous } = JSON.parse(error.message) as { code: ErrorCode, message: string, ambiguous?: boolean }
     return errorOf(code, message.replace('run `windlass migrate`', 'run `npx windlass --store URL migrate` or `await windlass.migrate()`')
-      .replace('give it some by with_keyring', 'give it some by new Windlass(url, { keys })'))
+      .replace('give it some by with_keyring', 'give it some by new Windlass(url, { keys })'), { ambiguous })
   } catch {
     return new WindlassError('internal', `a defect in Windlass, please report it: ${error.message}`, { cause: error })
   }

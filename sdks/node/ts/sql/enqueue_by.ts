@@ -13,11 +13,11 @@ const CODES: Record<string, ErrorCode> = {
 
 /** Enqueues jobs by somebody's driver; their ids. */
 export async function enqueueBy<J extends JobDefinition> (executor: Executor, job: J, args: Array<ArgsInput<J>>, options?: EnqueueSqlOptions): Promise<number[]> {
-  if (args.length === 0) return []
-  const rows = await runSql(executor, enqueueManySql(job, args, options))
-  // A bigint, which drivers read as text, number or BigInt.
-  return rows.map(row => Number(onlyValue(row)))
+  return args.length === 0 ? [] : idsOf(await runSql(executor, enqueueManySql(job, args, options)))
 }
+
+/** The ids that a statement answers: a bigint in each row, which drivers read as text, number or BigInt. */
+export function idsOf (rows: Row[]): number[] { return rows.map(row => Number(onlyValue(row))) }
 
 /** The one column of a row, whatever its name was made of: some libraries write it anew, as `transform` of postgres.js. */
 export function onlyValue (row: Row): unknown { return Object.values(row)[0] }
