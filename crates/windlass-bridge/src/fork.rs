@@ -18,20 +18,24 @@ static FORKS: AtomicUsize = AtomicUsize::new(0);
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
 /// While it is there, this process does not fork.
-pub(crate) struct Undivided(());
+pub struct Undivided(());
 
 impl Undivided {
     /// Waits while the process is about to fork.
-    pub(crate) fn begin() -> Self {
+    pub fn begin() -> Self {
         loop {
-            INSIDE.fetch_add(1, SeqCst);
-            let undivided = Self(());
-            if FORKS.load(SeqCst) == 0 {
+            if let Some(undivided) = Self::now() {
                 return undivided;
             }
-            drop(undivided);
             sleep(PAUSE);
         }
+    }
+
+    /// The same, unless the process is about to fork: for who may have what the fork waits for.
+    pub fn now() -> Option<Self> {
+        INSIDE.fetch_add(1, SeqCst);
+        let undivided = Self(());
+        (FORKS.load(SeqCst) == 0).then_some(undivided)
     }
 }
 

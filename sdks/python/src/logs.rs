@@ -18,6 +18,7 @@ use tracing_subscriber::{
     reload,
     util::SubscriberInitExt,
 };
+use windlass_bridge::fork::Undivided;
 
 /// How many lines wait at most; what comes then is lost, and counted.
 const MOST: usize = 1_024;
@@ -47,6 +48,8 @@ impl Channel {
 static CHANNEL: Mutex<Option<Channel>> = Mutex::new(None);
 static FILTER: OnceLock<Option<reload::Handle<Targets, Registry>>> = OnceLock::new();
 static LOST: AtomicU64 = AtomicU64::new(0);
+/// What the filter lets through. A child need not change it: at the fork another thread may have read it, and have it locked for ever.
+static LISTENS: Mutex<Option<u8>> = Mutex::new(None);
 
 fn of_channel<T>(what: impl FnOnce(&Channel) -> T) -> Option<T> {
     CHANNEL.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(what)
@@ -60,7 +63,9 @@ impl<S: Subscriber> Layer<S> for Lines {
         event.record(&mut text);
         let metadata = event.metadata();
         let line = (python(*metadata.level()), metadata.target().to_owned(), text.message + &text.fields);
-        if of_channel(|channel| channel.sender.try_send(line).is_ok()) != Some(true) {
+        // A child would have the lock of the channel as it is now, and nobody who gives it back.
+        let undivided = Undivided::now();
+        if undivided.is_none() || of_channel(|channel| channel.sender.try_send(line).is_ok()) != Some(true) {
             LOST.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -121,15 +126,21 @@ pub(crate) fn listen(level: u8) -> bool {
         }
     }
     let Some(filter) = FILTER.get_or_init(begin) else { return false };
-    let targets = Targets::new().with_target(OURS, engine(level)).with_target(FAILURES, LevelFilter::OFF);
-    filter.reload(targets).is_ok()
+    let mut listens = LISTENS.lock().unwrap_or_else(PoisonError::into_inner);
+    if *listens != Some(level) {
+        let targets = Targets::new().with_target(OURS, engine(level)).with_target(FAILURES, LevelFilter::OFF);
+        *listens = filter.reload(targets).is_ok().then_some(level);
+    }
+    listens.is_some()
 }
 
 /// Waits for lines, without the interpreter, and how many were lost before them; one caller at a time.
 #[pyfunction]
 pub(crate) fn logged(py: Python<'_>) -> (Vec<Line>, u64) {
     let lines = py.detach(|| {
+        let undivided = Undivided::begin();
         let lines = of_channel(|channel| Arc::clone(&channel.lines))?;
+        drop(undivided);
         let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
         let first = lines.recv().ok()?;
         Some(std::iter::once(first).chain(lines.try_iter().take(MOST)).collect())

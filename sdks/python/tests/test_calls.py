@@ -32,7 +32,7 @@ class Started:
                 self._native.abort()
 
         box = mailbox()
-        begin = box._start
+        begin = box.start
 
         def start() -> None:
             known = set(box._calls)
@@ -40,7 +40,7 @@ class Started:
             for number in box._calls.keys() - known:
                 box._calls[number] = cast(Any, Call(box._calls[number]))
 
-        monkeypatch.setattr(box, "_start", start)
+        monkeypatch.setattr(box, "start", start)
 
 
 @pytest.mark.skipif(not hasattr(asyncio, "timeout"), reason="asyncio.timeout() is there from Python 3.11 on")
@@ -169,19 +169,38 @@ def test_of_many_calls_of_a_turn_half_go_ahead_where_none_is_under_way(app: App,
     async def main() -> None:
         await a.enqueue()
         box, started = mailbox(), list[int]()
-        begin = box._start
+        begin = box.start
 
         def start() -> None:
             if box._begun:
                 started.append(sum(map(len, box._begun.values())))
             begin()
 
-        monkeypatch.setattr(box, "_start", start)
+        monkeypatch.setattr(box, "start", start)
         await asyncio.gather(*(a.enqueue() for _ in range(60)))
         assert started == [24, 36]
         await asyncio.gather(*(a.enqueue() for _ in range(20)))
         assert started == [24, 36, 20]
         assert not box._calls and not box._waiting
+
+    asyncio.run(main())
+
+
+def test_what_was_asked_for_is_on_its_way_before_the_store_is_closed(app: App) -> None:
+    """It was begun on the closed store, which opened it again."""
+
+    @app.job("a")
+    async def a() -> None: ...
+
+    async def main() -> None:
+        await a.enqueue()
+        call = asyncio.create_task(a.enqueue())
+        await asyncio.sleep(0)
+        assert mailbox()._begun
+        app.close()
+        assert not mailbox()._begun
+        [told] = await asyncio.gather(call, return_exceptions=True)
+        assert isinstance(told, (int, WindlassError))
 
     asyncio.run(main())
 

@@ -57,22 +57,23 @@ class Mailbox:
         answer: asyncio.Future[str] = loop.create_future()
         self._waiting[number] = answer
         if not self._begun:
-            loop.call_soon(self._start)
+            loop.call_soon(self.start)
         begun = self._begun.setdefault(native, [])
         begun.append((number, op, payload))
         if len(begun) >= self._half and not self._calls:
-            self._start()
+            self.start()
         try:
             return await answer
         except asyncio.CancelledError:
-            self._start()
+            self.start()
             self._waiting.pop(number, None)
             call = self._calls.pop(number, None)
             if call is not None:  # else nothing could be started, or it has ended
                 call.abort()
             raise
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Starts what was asked for and waits for the next turn."""
         begun, self._begun = self._begun, {}
         for native, calls in begun.items():
             try:
@@ -125,6 +126,16 @@ def mailbox() -> Mailbox:
     if found is None:
         found = _mailboxes[loop] = Mailbox(loop)
     return found
+
+
+def start_all() -> None:
+    """Starts what was asked for in this turn of the running event loop, if one runs: its store is about to be closed."""
+    try:
+        found = _mailboxes.get(asyncio.get_running_loop())
+    except RuntimeError:
+        return
+    if found is not None:
+        found.start()
 
 
 _connections: weakref.WeakSet[Connection] = weakref.WeakSet()
@@ -193,6 +204,7 @@ class Connection:
         with self._lock:
             native, self._opened = self._opened, None
         if native is not None:
+            start_all()
             native.close()
 
     def _forked(self) -> None:
