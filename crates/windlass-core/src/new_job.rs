@@ -44,7 +44,7 @@ pub struct NewJob {
 impl NewJob {
     /// The queue of a job that names none.
     pub const DEFAULT_QUEUE: &'static str = "default";
-    /// How often a job is tried that does not say: with the default backoff about ten days.
+    /// How often a job is tried that does not say: with the default backoff in about a week.
     pub const DEFAULT_MAX_ATTEMPTS: u16 = 20;
 
     /// A job of `kind`, for the queue `default`, at once, with priority 0.

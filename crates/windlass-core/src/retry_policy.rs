@@ -20,8 +20,7 @@ pub enum Backoff {
 /// When a failed job is tried again: backoff with jitter.
 ///
 /// The delay before attempt n+1 is what [`Self::backoff`] says, at most `max`, then spread by `± jitter`.
-/// The defaults (exponential: 15 s, doubling, at most a day, ± 10 %) try a job 20 times in about ten days, like the
-/// schedules of Sidekiq and Oban.
+/// The defaults (exponential: 15 s, doubling, at most a day, ± 10 %) try a job 20 times in about a week.
 ///
 /// ```
 /// use std::time::Duration;
