@@ -15,7 +15,7 @@ use crate::{
     suspect,
 };
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, PoisonError},
 };
 use tokio::time::Instant;
@@ -201,9 +201,13 @@ impl RemoteWorker {
         if owed.is_empty() {
             return Ok(());
         }
+        // A job may be claimed again, and owed anew, before the answer is there.
+        let sent: HashSet<(ClaimRef, JobId)> = owed.iter().map(|owed| (owed.claim, owed.job)).collect();
         let request = SettleRequest { worker: self.worker, completions: Vec::new(), exceptions: owed };
         let paid = self.write(request, &BTreeMap::new()).await?;
-        self.lock().owed.retain(|exception| !paid.contains_key(&exception.job));
+        let is_paid =
+            |owed: &Exception| sent.contains(&(owed.claim, owed.job)) && paid.contains_key(&owed.job);
+        self.lock().owed.retain(|owed| !is_paid(owed));
         Ok(())
     }
 

@@ -24,6 +24,7 @@ mod outages;
 mod outcomes;
 mod panics;
 mod programs;
+mod remote;
 mod reports;
 mod scheduled;
 mod schedules;
