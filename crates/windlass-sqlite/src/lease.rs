@@ -6,6 +6,7 @@ use crate::{
     error::Outcome,
     moves::{self, Dead, End},
     position,
+    room::Room,
     tx::{Count, Tx},
 };
 use rusqlite::{Row, params};
@@ -17,8 +18,10 @@ const OPEN_OF: &str =
 const SAVE: &str = "UPDATE claim SET open = ?2, completed = ?3, finished_at = ?4, changed = (SELECT max(n) FROM happened) WHERE lo = ?1";
 const COVERING: &str =
     "SELECT last FROM settlement WHERE claim = ?1 AND first <= ?2 ORDER BY first DESC LIMIT 1";
+// Reads neither the args, which may be large, nor what is stored after them: of jobs that completed, too.
 const ROWS: &str =
-    "SELECT pos, coalesce(id, pos & 35184372088831), crash_count FROM job WHERE pos BETWEEN ?1 AND ?2";
+    "SELECT pos, coalesce(id, pos & 35184372088831), octet_length(args) FROM job WHERE pos BETWEEN ?1 AND ?2";
+const CRASHES: &str = "SELECT crash_count FROM job WHERE pos = ?1";
 
 /// A claim's row.
 #[derive(Clone, Copy, Debug)]
@@ -42,9 +45,8 @@ pub(crate) enum HandBack {
     CrashLoop { workers: u16 },
 }
 
-/// A job that is not settled.
+/// A job that is taken from its worker.
 pub(crate) struct OpenJob {
-    pub(crate) pos: i64,
     pub(crate) id: JobId,
     pub(crate) crash_count: u16,
 }
@@ -114,32 +116,37 @@ impl Lease {
         Ok(())
     }
 
-    /// The jobs that are not settled.
-    pub(crate) fn open_jobs(&self, tx: &Tx<'_>) -> Outcome<Vec<OpenJob>> {
+    /// Jobs that are not settled, as many as there is room for: where they are, and their ids.
+    fn open_jobs(&self, tx: &Tx<'_>, room: &mut Room) -> Outcome<Vec<(i64, JobId)>> {
         let mut find = tx.conn.prepare_cached(ROWS)?;
         let mut rows = find.query([self.lo, self.hi])?;
-        let mut jobs = Vec::with_capacity(self.open.try_into().unwrap_or(0));
-        while let Some(row) = rows.next()? {
+        let mut jobs = Vec::new();
+        while !room.is_used_up()
+            && let Some(row) = rows.next()?
+        {
             let id = row.get(1)?;
             if self.completed == 0 || !self.is_settled(tx, id)? {
-                jobs.push(OpenJob { pos: row.get(0)?, id: JobId(id), crash_count: row.get(2)? });
+                room.take(row.get(2)?);
+                jobs.push((row.get(0)?, JobId(id)));
             }
         }
         Ok(jobs)
     }
 
-    /// Takes every open job from the worker, at most so many. Returns how many went back and how many died; those that were to be cancelled are
-    /// neither. `told`: what happened to those that went back.
+    /// Takes every open job from the worker, or as many as there is room for. Returns how many went back and how many died; those that were to be
+    /// cancelled are neither. `told`: what happened to those that went back.
     pub(crate) fn hand_back(
         &mut self,
         tx: &mut Tx<'_>,
         told: EventType,
-        most: usize,
+        room: &mut Room,
         decide: impl Fn(&OpenJob) -> HandBack,
     ) -> Outcome<(u64, u64)> {
         let (mut back, mut dead) = (0, 0);
         let worker = Some(self.worker);
-        for job in self.open_jobs(tx)?.into_iter().take(most) {
+        for (pos, id) in self.open_jobs(tx, room)? {
+            let crash_count = tx.conn.prepare_cached(CRASHES)?.query_one([pos], |row| row.get(0))?;
+            let job = OpenJob { id, crash_count };
             let decided = decide(&job);
             match decided {
                 _ if cancel_request::take(tx, job.id)? => {
@@ -147,18 +154,18 @@ impl Lease {
                     let claimed = Some((self.claimed_at, self.worker));
                     let reason = Disposition::BY_REQUEST;
                     let end = End { state: Dead::Cancelled, reason, claimed, attempts: 1, crashes };
-                    moves::bury(tx, job.pos, &end)?;
+                    moves::bury(tx, pos, &end)?;
                 }
                 HandBack::Available { crashes } => {
-                    tx.note_in_log(job.pos, told, worker, 1, None)?;
-                    moves::append_again(tx, job.pos, crashes)?;
+                    tx.note_in_log(pos, told, worker, 1, None)?;
+                    moves::append_again(tx, pos, crashes)?;
                     back += 1;
                 }
                 HandBack::CrashLoop { workers } => {
                     let claimed = Some((self.claimed_at, self.worker));
                     let reason = &Disposition::crash_loop(workers);
                     let end = End { state: Dead::Discarded, reason, claimed, attempts: 1, crashes: 1 };
-                    moves::bury(tx, job.pos, &end)?;
+                    moves::bury(tx, pos, &end)?;
                     dead += 1;
                 }
             }
@@ -169,13 +176,15 @@ impl Lease {
     }
 }
 
-/// Gives jobs of a claim back, at most so many, because its caller was gone before it could take it. Whether there are more. Unknown claims are ignored.
-pub(crate) fn give_back(tx: &mut Tx<'_>, worker: WorkerId, claim: ClaimRef, most: usize) -> Outcome<bool> {
+/// Gives jobs of a claim back, as many as there is room for, because its caller was gone before it could take it. Whether there are more. Unknown claims
+/// are ignored.
+pub(crate) fn give_back(tx: &mut Tx<'_>, worker: WorkerId, claim: ClaimRef, mut room: Room) -> Outcome<bool> {
     let Some(mut lease) = Lease::find(tx, worker, claim)? else { return Ok(false) };
-    if lease.open > 0 {
-        lease.hand_back(tx, EventType::Returned, most, |_| HandBack::Available { crashes: 0 })?;
+    let open = lease.open;
+    if open > 0 {
+        lease.hand_back(tx, EventType::Returned, &mut room, |_| HandBack::Available { crashes: 0 })?;
     }
-    Ok(lease.open > 0)
+    Ok(lease.open > 0 && lease.open < open)
 }
 
 #[cfg(test)]
@@ -193,7 +202,7 @@ mod tests {
         let (claims, _) = store.claim(5);
         let (worker, claim) = (store.worker, claims[0].reference);
         for more in [true, true, false, false] {
-            assert_eq!(store.run(|tx| give_back(tx, worker, claim, 2)).0, more);
+            assert_eq!(store.run(|tx| give_back(tx, worker, claim, Room::of_jobs(2))).0, more);
         }
         let (claims, _) = store.claim(9);
         assert_eq!(claims.iter().map(|claim| claim.jobs.len()).sum::<usize>(), 5);

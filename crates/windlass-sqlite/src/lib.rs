@@ -97,6 +97,7 @@ mod record;
 mod replace;
 mod report;
 mod retention;
+mod room;
 mod rotation;
 mod schedule_store;
 mod schedules;

@@ -10,13 +10,15 @@ use crate::{
     error::Outcome,
     lease::Lease,
     moves::{self, Dead, End, Waiting},
-    settlement::Settlement,
+    room::Room,
+    settlement::{Completed, Settlement},
     tx::Tx,
 };
 use std::collections::HashMap;
 use windlass_core::{ClaimRef, Disposition, ErrorKind, EventType, Exception, JobId, Settled, WorkerId};
 
-const FIND: &str = "SELECT coalesce(id, pos & 35184372088831), attempt FROM job WHERE pos = ?1";
+const FIND: &str =
+    "SELECT coalesce(id, pos & 35184372088831), attempt, octet_length(args) FROM job WHERE pos = ?1";
 
 /// What became of a part of a request.
 #[derive(Debug, Default)]
@@ -24,15 +26,49 @@ pub(crate) struct Reply {
     /// Of exceptions, by their places.
     pub(crate) exceptions: Vec<(usize, Settled)>,
     pub(crate) completions: Vec<Settled>,
+    /// Which of the part's `others` is the next, where there was no room for all; nor are its completions settled then.
+    pub(crate) stopped_at: Option<usize>,
 }
 
-/// Settles a part of a request. Exceptions first: a completion of the rest means the rest of those too.
-pub(crate) fn settle(tx: &mut Tx<'_>, settlement: &Settlement) -> Outcome<Reply> {
+/// Settles a part of a request, from this one of its `others` on, as far as there is room for jobs that move. Exceptions first: a completion of the rest
+/// means the rest of those too.
+pub(crate) fn settle(tx: &mut Tx<'_>, settlement: &Settlement, from: usize) -> Outcome<Reply> {
     tx.fence(settlement.worker)?;
     let mut leases = Leases { worker: settlement.worker, known: HashMap::new() };
-    let mut reply = Reply::default();
+    let (mut reply, mut room) = (Reply::default(), Room::WHOLE);
+    if from == 0 {
+        complete_by_themselves(tx, &mut leases, &settlement.completed, (&mut reply, &mut room))?;
+    }
+    for (nth, (place, exception)) in settlement.others.iter().enumerate().skip(from) {
+        if room.is_used_up() {
+            reply.stopped_at = Some(nth);
+            break;
+        }
+        let settled = leases.except(tx, exception, &mut room)?;
+        reply.exceptions.push((*place, settled));
+    }
+    if reply.stopped_at.is_none() {
+        for completion in &settlement.completions {
+            let settled = match leases.get(tx, completion.claim)? {
+                Some(lease) => complete(tx, lease, &completion.jobs)?,
+                None => Settled::Refused,
+            };
+            reply.completions.push(settled);
+        }
+    }
+    leases.save(tx)?;
+    Ok(reply)
+}
+
+/// Those that completed by themselves: together with the others of their claim where that can be.
+fn complete_by_themselves(
+    tx: &mut Tx<'_>,
+    leases: &mut Leases,
+    claims: &[Completed],
+    (reply, room): (&mut Reply, &mut Room),
+) -> Outcome<()> {
     let mut apart = Vec::new();
-    for completed in &settlement.completed {
+    for completed in claims {
         let together = match leases.get(tx, completed.claim)? {
             Some(lease) => completion::complete_together(tx, lease, completed)?,
             None => false,
@@ -42,22 +78,11 @@ pub(crate) fn settle(tx: &mut Tx<'_>, settlement: &Settlement) -> Outcome<Reply>
             false => apart.extend(completed.one_by_one()?),
         }
     }
-    for (place, exception) in settlement.others.iter().chain(&apart) {
-        let settled = match leases.get(tx, exception.claim)? {
-            Some(lease) => except(tx, lease, exception)?,
-            None => Settled::Refused,
-        };
+    for (place, exception) in &apart {
+        let settled = leases.except(tx, exception, room)?;
         reply.exceptions.push((*place, settled));
     }
-    for completion in &settlement.completions {
-        let settled = match leases.get(tx, completion.claim)? {
-            Some(lease) => complete(tx, lease, &completion.jobs)?,
-            None => Settled::Refused,
-        };
-        reply.completions.push(settled);
-    }
-    leases.save(tx)?;
-    Ok(reply)
+    Ok(())
 }
 
 /// The claims of one request, read once and written once.
@@ -76,6 +101,13 @@ impl Leases {
         Ok(self.known.get_mut(&claim).and_then(Option::as_mut).map(|(lease, _)| lease))
     }
 
+    fn except(&mut self, tx: &mut Tx<'_>, exception: &Exception, room: &mut Room) -> Outcome<Settled> {
+        match self.get(tx, exception.claim)? {
+            Some(lease) => except(tx, lease, exception, room),
+            None => Ok(Settled::Refused),
+        }
+    }
+
     fn save(self, tx: &Tx<'_>) -> Outcome<()> {
         let changed = self.known.into_values().flatten().filter(|(lease, stored)| lease.open != *stored);
         for (lease, _) in changed {
@@ -85,11 +117,11 @@ impl Leases {
     }
 }
 
-fn except(tx: &mut Tx<'_>, lease: &mut Lease, exception: &Exception) -> Outcome<Settled> {
+fn except(tx: &mut Tx<'_>, lease: &mut Lease, exception: &Exception, room: &mut Room) -> Outcome<Settled> {
     if !(lease.lo..=lease.hi).contains(&exception.position) {
         return Ok(Settled::Refused);
     }
-    let Some((id, attempt)) = find(tx, exception.position)? else { return Ok(Settled::Already) };
+    let Some((id, attempt, bytes)) = find(tx, exception.position)? else { return Ok(Settled::Already) };
     if id != exception.job {
         return Ok(Settled::Refused);
     }
@@ -100,6 +132,7 @@ fn except(tx: &mut Tx<'_>, lease: &mut Lease, exception: &Exception) -> Outcome<
         completion::complete_one(tx, lease, id, result.as_ref())?;
         return Ok(Settled::Accepted);
     }
+    room.take(bytes);
     let attempt = attempt.saturating_add(1);
     match cancel_request::take(tx, id)? && exception.disposition.brings_back() {
         true => cancel_instead(tx, lease, exception, attempt)?,
@@ -109,11 +142,11 @@ fn except(tx: &mut Tx<'_>, lease: &mut Lease, exception: &Exception) -> Outcome<
     Ok(Settled::Accepted)
 }
 
-fn find(tx: &Tx<'_>, pos: i64) -> Outcome<Option<(JobId, u16)>> {
+fn find(tx: &Tx<'_>, pos: i64) -> Outcome<Option<(JobId, u16, i64)>> {
     let mut find = tx.conn.prepare_cached(FIND)?;
     let mut rows = find.query([pos])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some((JobId(row.get(0)?), row.get(1)?)))
+    Ok(Some((JobId(row.get(0)?), row.get(1)?, row.get(2)?)))
 }
 
 /// The job was to be cancelled, and would have come back.

@@ -342,10 +342,14 @@ impl JobStore for SqliteStore {
         let exceptions = vec![Settled::Refused; request.exceptions.len()];
         let mut total = SettleReply { exceptions, ..SettleReply::default() };
         for part in Settlement::parts(request) {
-            let reply = self.write(DURABLE, move |tx| settle::settle(tx, &part)).await?;
-            self.signal.ended.send_replace(());
-            reply.exceptions.into_iter().for_each(|(place, settled)| total.exceptions[place] = settled);
-            total.completions = reply.completions;
+            let (part, mut next) = (Arc::new(part), Some(0));
+            while let Some(from) = next {
+                let part = Arc::clone(&part);
+                let reply = self.write(DURABLE, move |tx| settle::settle(tx, &part, from)).await?;
+                self.signal.ended.send_replace(());
+                reply.exceptions.into_iter().for_each(|(place, settled)| total.exceptions[place] = settled);
+                (next, total.completions) = (reply.stopped_at, reply.completions);
+            }
         }
         Ok(total)
     }

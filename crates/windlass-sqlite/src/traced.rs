@@ -119,7 +119,7 @@ impl Traced {
     /// Settles a request that is one part.
     pub(crate) fn settle(&mut self, request: &SettleRequest) -> (settle::Reply, Work) {
         let part = Settlement::parts(request).remove(0);
-        self.run(|tx| settle::settle(tx, &part))
+        self.run(|tx| settle::settle(tx, &part, 0))
     }
 
     /// What the statements that ran would read from end to end.

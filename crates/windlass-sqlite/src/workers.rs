@@ -6,7 +6,9 @@ use crate::{
     error::{Fault, Outcome},
     key_rates,
     lease::{HandBack, Lease, OpenJob},
-    limits, migrate, settings, slots,
+    limits, migrate,
+    room::Room,
+    settings, slots,
     tx::Tx,
 };
 use rusqlite::{OptionalExtension, Params, params};
@@ -17,8 +19,6 @@ use windlass_core::{
 
 /// The most transactions of one call of `rescue`; the next call goes on.
 pub(crate) const RESCUE_MAX: u32 = 64;
-/// The most jobs that one transaction takes from a worker that died or leaves, so that others need not wait long.
-pub(crate) const JOBS_AT_ONCE: usize = 2_000;
 /// Sharing a worker with a killer never raises a job's crash count above this: from here on the engine
 /// runs it alone, and only a crash that it then causes counts.
 const INNOCENT_CRASHES: u16 = 2;
@@ -172,17 +172,16 @@ fn take_some(
     told: EventType,
     decide: impl Fn(&OpenJob) -> HandBack,
 ) -> Outcome<Taken> {
-    let (mut taken, mut most) = (Taken::default(), JOBS_AT_ONCE);
+    let (mut taken, mut room) = (Taken::default(), Room::WHOLE);
     for mut lease in Lease::open_of(tx, worker)? {
         let open = lease.open;
-        let (back, dead) = lease.hand_back(tx, told, most, &decide)?;
+        let (back, dead) = lease.hand_back(tx, told, &mut room, &decide)?;
         taken.back += back;
         taken.dead += dead;
         if lease.open > 0 {
-            taken.more = lease.open < open || most < JOBS_AT_ONCE;
+            taken.more = lease.open < open || room != Room::WHOLE;
             return Ok(taken);
         }
-        most = most.saturating_sub(usize::try_from(open).unwrap_or(usize::MAX));
     }
     cancel_request::forget(tx, worker)?;
     Ok(taken)

@@ -13,10 +13,10 @@ use crate::{
     error::Outcome,
     lease,
     moved::{self, OpenedFiles},
+    room::Room,
     tx::{Memory, Tx},
     wakeup::Signal,
     wal::Wal,
-    workers::JOBS_AT_ONCE,
 };
 use rusqlite::Connection;
 use std::{
@@ -89,7 +89,7 @@ impl Writer {
         for (worker, claim) in self.undelivered.take() {
             let undelivered = Arc::clone(&self.undelivered);
             waiting.push_back(Task::<(), _>::unattended(move |tx: &mut Tx<'_>| {
-                if lease::give_back(tx, worker, claim, JOBS_AT_ONCE)? {
+                if lease::give_back(tx, worker, claim, Room::WHOLE)? {
                     undelivered.add(worker, iter::once(claim));
                 }
                 Ok(())

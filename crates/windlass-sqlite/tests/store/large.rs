@@ -1,10 +1,10 @@
 //! Jobs with large args, or many jobs: who moves or removes them does so in several transactions, so that others need not wait long.
 
-use crate::fixture::{Fixture, demand, jobs};
+use crate::fixture::{Fixture, LEASE, demand, jobs};
 use std::{collections::BTreeSet, time::Duration};
 use windlass_core::{
-    Args, Completion, Disposition, Exception, JobFilter, JobId, JobSet, JobStore, NewJob, Settings,
-    SettleRequest, Settled,
+    Args, ClaimedJob, Completion, Disposition, Exception, JobFilter, JobId, JobSet, JobStore, NewJob,
+    Settings, SettleRequest, Settled,
 };
 use windlass_sqlite::SqliteStore;
 
@@ -138,4 +138,81 @@ async fn what_became_of_many_is_settled_in_parts() {
     let again = f.settle(&request).await.unwrap();
     assert!(!again.exceptions.contains(&Settled::Accepted));
     assert_eq!(again.completions, [Settled::Already]);
+}
+
+/// The same of jobs with large args: those of many claims, and one of them in parts.
+#[tokio::test]
+async fn they_are_handed_back_in_parts() {
+    for by_rescue in [false, true] {
+        let mut parts = Vec::new();
+        for large in [false, true] {
+            let f = Fixture::new();
+            let rescuer = f.rescuer().await;
+            f.enqueue(&batch(large)).await.unwrap();
+            let worker = f.worker().await;
+            for _ in 0..40 {
+                f.take(worker, 1).await;
+            }
+            let mut left = f.take(worker, 120).await;
+            while !left.is_empty() {
+                left = f.take(worker, 120).await;
+            }
+            f.advance(LEASE + SECOND);
+            let ticking = f.ticking();
+            let before = time(&ticking).await;
+            match by_rescue {
+                true => assert_eq!(ticking.rescue(rescuer).await.unwrap().rescued, JOBS as u64),
+                false => ticking.deregister(worker).await.unwrap(),
+            }
+            parts.push(time(&ticking).await - before - 1);
+            let queue = &f.queues().await.unwrap()[0];
+            assert_eq!((queue.available, queue.running), (JOBS as u64 + 2, 0));
+        }
+        assert!(parts[1] >= parts[0] + 8, "by rescue: {by_rescue}, {parts:?}");
+    }
+}
+
+/// Those that completed stay as they are, whatever became of others.
+#[tokio::test]
+async fn what_became_of_them_is_settled_in_parts() {
+    let mut parts = Vec::new();
+    for large in [false, true] {
+        let f = Fixture::new();
+        f.enqueue(&batch(large)).await.unwrap();
+        let worker = f.worker().await;
+        let mut request = SettleRequest { worker, completions: vec![], exceptions: vec![] };
+        loop {
+            let claims = f.take(worker, JOBS as u32).await;
+            let Some(claim) = claims.first() else { break };
+            let fate = |nth: usize| match nth % 4 {
+                0 => Disposition::Complete { result: Some(Args::of(&nth).unwrap()) },
+                1 => Disposition::Snooze { delay: SECOND },
+                2 => Disposition::Discard { error: "no".to_owned(), failed: true },
+                _ => Disposition::Retry { delay: SECOND, error: "no".to_owned() },
+            };
+            let exception = |(nth, job): (usize, &ClaimedJob)| Exception {
+                claim: claim.reference,
+                job: job.id,
+                position: job.position,
+                disposition: fate(nth),
+            };
+            // The last of each completes with its claim.
+            let count = claim.jobs.len() - 1;
+            request.exceptions.extend(claim.jobs[..count].iter().enumerate().map(exception));
+            let rest = Completion { claim: claim.reference, jobs: JobSet::Rest, count: 1 };
+            request.completions.push(rest);
+        }
+        let ticking = f.ticking();
+        let before = time(&ticking).await;
+        let reply = ticking.settle(&request).await.unwrap();
+        parts.push(time(&ticking).await - before - 1);
+        assert_eq!(reply.exceptions, vec![Settled::Accepted; request.exceptions.len()]);
+        assert_eq!(reply.completions, vec![Settled::Accepted; request.completions.len()]);
+        let queue = &f.queues().await.unwrap()[0];
+        let settled = [queue.completed, queue.scheduled, queue.retryable, queue.discarded];
+        assert_eq!((settled.iter().sum::<u64>(), queue.running), (JOBS as u64, 0), "{settled:?}");
+        let again = f.settle(&request).await.unwrap();
+        assert_eq!(again.exceptions, vec![Settled::Already; request.exceptions.len()]);
+    }
+    assert!(parts[1] >= parts[0] + 4, "{parts:?}");
 }
