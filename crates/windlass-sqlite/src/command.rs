@@ -70,9 +70,9 @@ impl<T: Send, F: FnMut(&mut Tx<'_>) -> Outcome<T> + Send> Command for Task<T, F>
     fn answer(self: Box<Self>, stopped: Option<&Error>) {
         let Some(reply) = self.reply else { return };
         let answer = match (stopped, self.result) {
-            // Its own refusal stands, whatever became of the transaction around it.
-            (_, Some(Err(fault))) => Err(fault.into_error()),
+            // Its own refusal, too: it may be because of what another command wrote in this transaction, which is not there.
             (Some(error), _) => Err(again(error)),
+            (None, Some(Err(fault))) => Err(fault.into_error()),
             (None, Some(Ok(value))) => Ok(value),
             (None, None) => return,
         };

@@ -51,6 +51,8 @@ mod ends;
 mod enqueue;
 mod error;
 mod events;
+#[cfg(test)]
+mod failures;
 mod fold;
 mod forget_events;
 mod forget_numbers;

@@ -81,6 +81,8 @@ pub(crate) fn enqueue(tx: &mut Tx<'_>, batch: &UniqueBatch) -> Outcome<Vec<Enque
     for (place, (job, key)) in batch.jobs.iter().zip(&batch.keys).enumerate() {
         let holder = key.map_or(Ok(None), |key| holder_of(tx, key))?;
         if let (Some(holder), OnConflict::Error) = (holder, rule(job)) {
+            // As where a job is kept.
+            tx.touch()?;
             return Err(batch.conflict(place, holder.job).into());
         }
         holders.push(holder);

@@ -8,7 +8,7 @@
 use crate::{
     Clock, Synchronous,
     claim_reply::UndeliveredClaims,
-    command::{BoxCommand, Task},
+    command::{BoxCommand, Command, Task},
     connect::set_synchronous,
     error::Outcome,
     lease,
@@ -109,12 +109,9 @@ impl Writer {
             let began = Instant::now();
             while began.elapsed() < GROUP_TIME || group.is_empty() {
                 let Some(mut command) = waiting.pop_front() else { break };
-                let before = tx.conn.total_changes();
-                let done = command.run(tx);
-                let spoiled =
-                    !done && (command.full() || tx.conn.total_changes() != before || tx.conn.is_autocommit());
+                let spoils = !runs(&mut *command, tx);
                 group.push(command);
-                if spoiled {
+                if spoils {
                     return Ok(false);
                 }
             }
@@ -138,9 +135,9 @@ impl Writer {
         }
     }
 
-    fn commit_alone(&mut self, mut command: BoxCommand) {
+    pub(crate) fn commit_alone(&mut self, mut command: BoxCommand) {
         let durable = command.durable();
-        let done = self.transaction(durable, |tx| Ok(command.run(tx)));
+        let done = self.transaction(durable, |tx| Ok(runs(&mut *command, tx)));
         match done {
             Err(_) if command.unattended() => self.later.push(command),
             done => command.answer(done.err().map(|(error, _)| error).as_ref()),
@@ -149,7 +146,7 @@ impl Writer {
 
     /// One transaction around `work`, which says whether to commit. The error's flag: the transaction
     /// certainly did not happen, for want of room.
-    fn transaction(
+    pub(crate) fn transaction(
         &mut self,
         durable: bool,
         work: impl FnOnce(&mut Tx<'_>) -> Outcome<bool>,
@@ -215,7 +212,13 @@ impl Writer {
     }
 }
 
-fn answer_all(group: Vec<BoxCommand>, stopped: Option<&Error>) {
+/// Runs a command. Whether the transaction may be committed: who refuses and wrote nothing says what there is, which others may have put there.
+fn runs(command: &mut dyn Command, tx: &mut Tx<'_>) -> bool {
+    let before = tx.conn.total_changes();
+    command.run(tx) || !command.full() && tx.conn.total_changes() == before && !tx.conn.is_autocommit()
+}
+
+pub(crate) fn answer_all(group: Vec<BoxCommand>, stopped: Option<&Error>) {
     for command in group {
         command.answer(stopped);
     }
@@ -224,10 +227,9 @@ fn answer_all(group: Vec<BoxCommand>, stopped: Option<&Error>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{SqliteOptions, connect, error::Fault, migrate};
+    use crate::{SqliteOptions, connect, error::Fault, failures::writer, migrate};
     use jiff::Timestamp;
     use std::{
-        path::Path,
         sync::atomic::{AtomicBool, AtomicI64, Ordering},
         thread,
     };
@@ -239,21 +241,6 @@ mod tests {
         WAITS.store(true, Ordering::SeqCst);
         thread::sleep(GROUP_TIME * 2);
         true
-    }
-
-    fn writer(path: &Path, conn: Connection, clock: Clock) -> Writer {
-        Writer {
-            conn,
-            file: Arc::new(OpenedFiles::at(path)),
-            clock,
-            synchronous: Synchronous::Normal,
-            signal: Signal::of(path),
-            undelivered: Arc::default(),
-            wal: Wal::of(path, Duration::ZERO),
-            memory: Memory::default(),
-            later: Vec::new(),
-            current: Synchronous::Normal,
-        }
     }
 
     /// For how long others had the file says nothing about how long a transaction may take. The clock is asked once in each.

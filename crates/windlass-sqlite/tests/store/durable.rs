@@ -3,7 +3,7 @@
 
 use crate::fixture::{Fixture, job, jobs};
 use std::{slice, time::Duration};
-use windlass_core::{Conflict, EventCursor, EventRequest, JobStore, OnConflict, Unique};
+use windlass_core::{Conflict, ErrorKind, EventCursor, EventRequest, JobStore, OnConflict, Unique};
 
 /// So many bytes lie in the file's log: it grows with every write.
 fn written(f: &Fixture) -> u64 {
@@ -30,6 +30,17 @@ async fn an_answer_that_a_job_is_kept_is_written() {
         assert_eq!(stored.conflict, Some(Conflict::Kept));
         assert!(written(&f) > before, "{:?}", job.unique());
     }
+}
+
+#[tokio::test]
+async fn a_refusal_that_names_a_job_is_written() {
+    let f = Fixture::new();
+    let job = job("test").with_unique(Unique::by_key("k").on_conflict(OnConflict::Error));
+    f.enqueue_unique(slice::from_ref(&job)).await.unwrap();
+    let before = written(&f);
+    let refused = f.enqueue_unique(&[job]).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::UniqueConflict);
+    assert!(written(&f) > before);
 }
 
 #[tokio::test]
