@@ -1,7 +1,7 @@
 //! What the writer is asked to do.
 
 use crate::{
-    error::{Outcome, again},
+    error::{Fault, Outcome, again},
     tx::Tx,
 };
 use tokio::sync::oneshot;
@@ -17,8 +17,8 @@ pub(crate) trait Command: Send {
     fn unattended(&self) -> bool;
     /// Does the work. False when it failed; the reason is kept.
     fn run(&mut self, tx: &mut Tx<'_>) -> bool;
-    /// Whether it failed for want of room, which may have ended the transaction.
-    fn full(&self) -> bool;
+    /// Why it failed when it ran last.
+    fn fault(&self) -> Option<&Fault>;
     /// Answers the caller, after the commit or with the error that stopped it.
     fn answer(self: Box<Self>, stopped: Option<&Error>);
 }
@@ -63,8 +63,8 @@ impl<T: Send, F: FnMut(&mut Tx<'_>) -> Outcome<T> + Send> Command for Task<T, F>
         self.result.insert((self.work)(tx)).is_ok()
     }
 
-    fn full(&self) -> bool {
-        matches!(&self.result, Some(Err(fault)) if fault.is_full())
+    fn fault(&self) -> Option<&Fault> {
+        self.result.as_ref()?.as_ref().err()
     }
 
     fn answer(self: Box<Self>, stopped: Option<&Error>) {

@@ -1,23 +1,38 @@
 //! What becomes of commands whose transaction fails.
 
 use crate::{
-    Clock, SqliteOptions, Synchronous,
+    Clock, SqliteOptions, Synchronous, claim,
     command::{BoxCommand, Task},
     connect,
+    enqueue::Batch,
     error::{Fault, Outcome},
+    give_back::GiveBack,
     migrate,
     moved::OpenedFiles,
     tx::{Memory, Tx},
     unique,
     wakeup::Signal,
     wal::Wal,
-    writer::{Writer, answer_all},
+    workers,
+    writer::Writer,
 };
-use rusqlite::Connection;
-use std::{path::Path, sync::Arc, time::Duration};
+use rusqlite::{Connection, ffi};
+use std::{
+    collections::VecDeque,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread,
+    time::Duration,
+};
 use tempfile::TempDir;
-use tokio::sync::oneshot;
-use windlass_core::{Args, EnqueuedUnique, ErrorKind, NewJob, OnConflict, Result, Unique, UniqueBatch};
+use tokio::sync::{mpsc, oneshot};
+use windlass_core::{
+    Args, ClaimRequest, EnqueuedUnique, ErrorKind, NewJob, OnConflict, QueueDemand, Result, Unique,
+    UniqueBatch, WorkerSpec,
+};
 
 /// One of this file and connection.
 pub(crate) fn writer(path: &Path, conn: Connection, clock: Clock) -> Writer {
@@ -31,6 +46,7 @@ pub(crate) fn writer(path: &Path, conn: Connection, clock: Clock) -> Writer {
         wal: Wal::of(path, Duration::ZERO),
         memory: Memory::default(),
         later: Vec::new(),
+        later_at: None,
         current: Synchronous::Normal,
     }
 }
@@ -92,7 +108,7 @@ fn who_met_a_job_that_was_not_committed_is_not_refused_for_it() {
         Ok(true)
     });
     let (error, _) = done.unwrap_err();
-    answer_all(vec![first, second], Some(&error));
+    writer.answer(vec![first, second], Some(&error));
     assert_eq!([kind(stored), kind(met)], [error.kind(); 2]);
     assert_ne!(error.kind(), ErrorKind::UniqueConflict);
     assert_eq!(number(&another(&folder), "SELECT count(*) FROM job"), 0);
@@ -125,4 +141,96 @@ fn a_refusal_that_names_a_job_is_written_also_by_who_runs_alone() {
     writer.commit_alone(second);
     assert_eq!(kind(met), ErrorKind::UniqueConflict);
     assert_ne!(number(&other, "PRAGMA data_version"), before);
+}
+
+/// A claim of jobs that do not go back in one transaction, which nobody took.
+fn undelivered(writer: &mut Writer) {
+    let (mut worker, mut reference) = (None, None);
+    let large = NewJob::new("test", Args::of(&"x".repeat(1 << 20)).unwrap());
+    let batch = Batch::pack(&vec![large; 12]);
+    let claimed = writer.transaction(false, |tx| {
+        let spec = WorkerSpec {
+            name: "w".into(),
+            queues: vec!["default".into()],
+            kinds: vec![],
+            lease: Duration::from_secs(60),
+            program: Default::default(),
+        };
+        let id = workers::register(tx, &spec)?.worker;
+        batch.append(tx)?;
+        let request = ClaimRequest { worker: id, queues: vec![QueueDemand::new("default", 12)] };
+        let claims = claim::claim(tx, &request, 0)?.0.claims;
+        (worker, reference) = (Some(id), claims.first().map(|claim| claim.reference));
+        assert_eq!(claims[0].jobs.len(), 12);
+        Ok(true)
+    });
+    assert!(claimed.unwrap());
+    writer.undelivered.add(worker.unwrap(), reference.into_iter());
+}
+
+#[test]
+fn claims_that_nobody_took_go_back_though_that_fails_first() {
+    let (folder, mut writer) = open();
+    undelivered(&mut writer);
+    let other = another(&folder);
+    let no = "CREATE TRIGGER no BEFORE UPDATE OF pos ON job BEGIN SELECT RAISE(ABORT, 'no'); END";
+    other.execute_batch(no).unwrap();
+    let mut waiting: VecDeque<_> = GiveBack::of(&writer.undelivered).collect();
+    writer.commit_group(&mut waiting);
+    assert_eq!(writer.later.len(), 1, "in a group");
+    let kept = writer.later.remove(0);
+    writer.commit_alone(kept);
+    assert_eq!(writer.later.len(), 1, "alone");
+    other.execute_batch("DROP TRIGGER no").unwrap();
+    let running = || number(&another(&folder), "SELECT coalesce(sum(open), 0) FROM claim");
+    assert_eq!(running(), 12);
+    let kept = writer.later.remove(0);
+    writer.commit_alone(kept);
+    assert!((1..12).contains(&running()), "{}", running());
+    // The last of them as those who serve do it when they end.
+    writer.later.extend(GiveBack::of(&writer.undelivered));
+    let (calls, inbox) = mpsc::channel::<BoxCommand>(1);
+    drop(calls);
+    writer.serve(inbox);
+    assert_eq!(running(), 0);
+}
+
+/// The rest is not another command's as well.
+#[test]
+fn the_rest_of_a_claim_goes_back_once() {
+    let (_folder, mut writer) = open();
+    undelivered(&mut writer);
+    let mut command = GiveBack::of(&writer.undelivered).next().unwrap();
+    let done = writer.transaction(true, |tx| {
+        assert!(command.run(tx));
+        spoil(tx.conn);
+        Ok(true)
+    });
+    let (error, _) = done.unwrap_err();
+    writer.answer(vec![command], Some(&error));
+    assert_eq!((writer.later.len(), GiveBack::of(&writer.undelivered).count()), (1, 0));
+}
+
+#[test]
+fn what_fails_again_and_again_keeps_nobody_waiting() {
+    let (_folder, mut writer) = open();
+    let ran = Arc::new(AtomicU32::new(0));
+    let runs = Arc::clone(&ran);
+    writer.later.push(Task::<(), _>::unattended(move |_: &mut Tx<'_>| {
+        assert!(runs.fetch_add(1, Ordering::SeqCst) < 10, "without end");
+        Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), None).into())
+    }));
+    let (calls, inbox) = mpsc::channel::<BoxCommand>(10);
+    let answers: Vec<_> = (0..10)
+        .map(|n| {
+            let (task, answer) = Task::new(false, move |_: &mut Tx<'_>| Ok(n));
+            calls.try_send(task).unwrap_or_else(|_| panic!("there is room"));
+            answer
+        })
+        .collect();
+    drop(calls);
+    thread::spawn(move || writer.serve(inbox)).join().unwrap();
+    let answers = answers.into_iter().map(|answer| answer.blocking_recv().unwrap().unwrap());
+    assert_eq!(answers.collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
+    assert_eq!(ran.load(Ordering::SeqCst), 2, "once, and at the end");
 }

@@ -57,6 +57,7 @@ mod fold;
 mod forget_events;
 mod forget_numbers;
 pub mod fork;
+mod give_back;
 mod happened;
 mod history;
 mod identity;

@@ -64,6 +64,7 @@ pub(crate) fn start(
         wal: Wal::of(&path, options.busy_timeout),
         memory: Memory::default(),
         later: Vec::new(),
+        later_at: None,
         current: options.synchronous,
     };
     let (to_writer, writer_inbox) = mpsc::channel(INBOX);

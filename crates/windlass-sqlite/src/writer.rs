@@ -8,12 +8,11 @@
 use crate::{
     Clock, Synchronous,
     claim_reply::UndeliveredClaims,
-    command::{BoxCommand, Command, Task},
+    command::{BoxCommand, Command},
     connect::set_synchronous,
-    error::Outcome,
-    lease,
+    error::{Fault, Outcome},
+    give_back::GiveBack,
     moved::{self, OpenedFiles},
-    room::Room,
     tx::{Memory, Tx},
     wakeup::Signal,
     wal::Wal,
@@ -21,7 +20,6 @@ use crate::{
 use rusqlite::Connection;
 use std::{
     collections::VecDeque,
-    iter,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -32,6 +30,8 @@ use windlass_core::{Error, Result};
 const GROUP_MAX: usize = 512;
 /// A transaction takes no further command after this long, so that latency stays bounded.
 const GROUP_TIME: Duration = Duration::from_millis(10);
+/// What nobody waits for and failed is not repeated before: it takes what stands in one transaction with it along.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// The writer's own state.
 pub(crate) struct Writer {
@@ -45,6 +45,8 @@ pub(crate) struct Writer {
     pub(crate) memory: Memory,
     /// What nobody waits for and could not be done yet.
     pub(crate) later: Vec<BoxCommand>,
+    /// And not before.
+    pub(crate) later_at: Option<Instant>,
     /// What the connection is set to.
     pub(crate) current: Synchronous,
 }
@@ -55,13 +57,15 @@ impl Writer {
         let mut waiting = VecDeque::with_capacity(GROUP_MAX);
         while let Some(first) = waiting.pop_front().or_else(|| inbox.blocking_recv()) {
             waiting.push_front(first);
-            self.later.drain(..).for_each(|command| waiting.push_front(command));
+            if !self.later.is_empty() && self.later_at.is_none_or(|at| at <= Instant::now()) {
+                self.later.drain(..).for_each(|command| waiting.push_front(command));
+            }
             while waiting.len() < GROUP_MAX
                 && let Ok(next) = inbox.try_recv()
             {
                 waiting.push_back(next);
             }
-            self.give_back(&mut waiting);
+            waiting.extend(GiveBack::of(&self.undelivered));
             waiting.retain(|command| !command.abandoned());
             self.commit_group(&mut waiting);
             // Every caller has its answer already, and a failure here comes up again with the next commit.
@@ -69,12 +73,15 @@ impl Writer {
                 tracing::warn!(error = %fault.into_error(), "cannot shorten the write-ahead log");
             }
             // What is left of large claims, for which nobody comes.
-            self.give_back(&mut waiting);
+            waiting.extend(GiveBack::of(&self.undelivered));
         }
-        // Nobody comes any more after whom it could be done.
+        // Nobody comes any more after whom it could be done. What fails now is left to who rescues its worker.
         let mut left: VecDeque<_> = std::mem::take(&mut self.later).into();
         while !left.is_empty() {
             self.commit_group(&mut left);
+            if self.later.is_empty() {
+                left.extend(GiveBack::of(&self.undelivered));
+            }
         }
         // What others began instead is theirs.
         if (self.file.replaced() || self.wal.replaced())
@@ -84,21 +91,8 @@ impl Writer {
         }
     }
 
-    /// Adds that claims go back which nobody took.
-    fn give_back(&self, waiting: &mut VecDeque<BoxCommand>) {
-        for (worker, claim) in self.undelivered.take() {
-            let undelivered = Arc::clone(&self.undelivered);
-            waiting.push_back(Task::<(), _>::unattended(move |tx: &mut Tx<'_>| {
-                if lease::give_back(tx, worker, claim, Room::WHOLE)? {
-                    undelivered.add(worker, iter::once(claim));
-                }
-                Ok(())
-            }));
-        }
-    }
-
     /// Runs what waits in one transaction, as much as fits into its time.
-    fn commit_group(&mut self, waiting: &mut VecDeque<BoxCommand>) {
+    pub(crate) fn commit_group(&mut self, waiting: &mut VecDeque<BoxCommand>) {
         if waiting.is_empty() {
             return;
         }
@@ -118,29 +112,37 @@ impl Writer {
             Ok(true)
         });
         match attempt {
-            Ok(true) => answer_all(group, None),
-            Ok(false) if group.len() == 1 => answer_all(group, None),
+            Ok(true) => self.answer(group, None),
+            Ok(false) if group.len() == 1 => self.answer(group, None),
             Ok(false) => group.into_iter().for_each(|command| self.commit_alone(command)),
             Err((error, certain)) if certain && group.len() > 1 => {
                 tracing::debug!(%error, "a group could not commit; its commands run one by one");
                 group.into_iter().for_each(|command| self.commit_alone(command));
             }
-            Err((error, _)) => {
+            Err((error, _)) if group.is_empty() => {
                 // Without BEGIN no command was taken; all that wait get the reason.
-                let all = if group.is_empty() { waiting.drain(..).collect() } else { group };
-                let (later, all): (Vec<_>, _) = all.into_iter().partition(|command| command.unattended());
-                self.later.extend(later);
-                answer_all(all, Some(&error));
+                self.answer(waiting.drain(..).collect(), Some(&error));
+                self.later_at = None;
             }
+            Err((error, _)) => self.answer(group, Some(&error)),
         }
     }
 
     pub(crate) fn commit_alone(&mut self, mut command: BoxCommand) {
         let durable = command.durable();
         let done = self.transaction(durable, |tx| Ok(runs(&mut *command, tx)));
-        match done {
-            Err(_) if command.unattended() => self.later.push(command),
-            done => command.answer(done.err().map(|(error, _)| error).as_ref()),
+        self.answer(vec![command], done.err().map(|(error, _)| error).as_ref());
+    }
+
+    /// Answers those of one transaction, which was committed unless this stopped it. What nobody waits for and is not done is kept.
+    pub(crate) fn answer(&mut self, commands: Vec<BoxCommand>, stopped: Option<&Error>) {
+        for command in commands {
+            if command.unattended() && (stopped.is_some() || command.fault().is_some()) {
+                self.later_at = Some(Instant::now() + PAUSE);
+                self.later.push(command);
+            } else {
+                command.answer(stopped);
+            }
         }
     }
 
@@ -215,19 +217,16 @@ impl Writer {
 /// Runs a command. Whether the transaction may be committed: who refuses and wrote nothing says what there is, which others may have put there.
 fn runs(command: &mut dyn Command, tx: &mut Tx<'_>) -> bool {
     let before = tx.conn.total_changes();
-    command.run(tx) || !command.full() && tx.conn.total_changes() == before && !tx.conn.is_autocommit()
-}
-
-pub(crate) fn answer_all(group: Vec<BoxCommand>, stopped: Option<&Error>) {
-    for command in group {
-        command.answer(stopped);
-    }
+    command.run(tx)
+        || !command.fault().is_some_and(Fault::is_full)
+            && tx.conn.total_changes() == before
+            && !tx.conn.is_autocommit()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{SqliteOptions, connect, error::Fault, failures::writer, migrate};
+    use crate::{SqliteOptions, command::Task, connect, failures::writer, migrate};
     use jiff::Timestamp;
     use std::{
         sync::atomic::{AtomicBool, AtomicI64, Ordering},
