@@ -36,7 +36,7 @@ fn mixed(queues: usize, jobs: usize) -> Vec<NewJob> {
     (0..jobs).map(|n| job(&format!("queue{}", n % queues))).collect()
 }
 
-fn assert_alike(what: &str, few: i64, many: i64) {
+pub(crate) fn assert_alike(what: &str, few: i64, many: i64) {
     assert!(
         many * 10 < few * 12,
         "{what}: {few} steps where there is little else, {many} where there is much"

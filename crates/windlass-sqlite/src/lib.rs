@@ -118,6 +118,8 @@ mod timings;
 mod traced;
 mod tx;
 mod unique;
+#[cfg(test)]
+mod upkeep_cost;
 mod wakeup;
 mod wal;
 mod workers;

@@ -19,7 +19,7 @@ use windlass_core::{JobState, MaintainReport, Retention, RetentionRule, Settings
 
 /// About how many jobs one transaction removes, so that others need not wait long.
 const CHUNK_JOBS: i64 = 10_000;
-/// The most claims, dead jobs or keys that one transaction looks at.
+/// The most claims, dead jobs, workers or keys that one transaction looks at.
 const CHUNK_ROWS: u32 = 1_000;
 /// A transaction removes no further job or claim when it has set so many pages free, 16 MiB: those of large args are read for that.
 const CHUNK_PAGES: i64 = 4_096;
@@ -30,8 +30,8 @@ const FINISHED: &str =
 const DEAD: &str = "SELECT id, lane, state FROM dead WHERE finished_at <= ?1 ORDER BY finished_at LIMIT ?2";
 const ERRORS_OF_CLAIM: &str = "DELETE FROM attempt_error WHERE job IN
     (SELECT id FROM job WHERE pos BETWEEN ?1 AND ?2 AND id IS NOT NULL)";
-const WORKERS: &str = "DELETE FROM worker WHERE ended_at <= ?1
-    AND NOT EXISTS (SELECT 1 FROM claim WHERE claim.worker = worker.id AND open > 0)";
+const WORKERS: &str = "DELETE FROM worker WHERE id IN (SELECT id FROM worker WHERE ended_at <= ?1
+    AND NOT EXISTS (SELECT 1 FROM claim WHERE claim.worker = worker.id AND open > 0) ORDER BY ended_at LIMIT ?2)";
 
 /// What one chunk of work does.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,7 @@ pub(crate) fn maintain(tx: &mut Tx<'_>, chunk: Chunk) -> Outcome<(MaintainReport
     let enough = free_pages(tx)? + CHUNK_PAGES;
     let (truncated, more_claims) = remove_claims(tx, completed, counted, enough)?;
     let (removed_dead, dead_after) = remove_dead(tx, &rules, &settings, chunk.dead_after, enough)?;
-    tx.conn.prepare_cached(WORKERS)?.execute([before])?;
+    let removed_workers = tx.conn.prepare_cached(WORKERS)?.execute(params![before, CHUNK_ROWS])?;
     let more_keys = once::forget(tx, before, CHUNK_ROWS)? == CHUNK_ROWS as usize;
     let more_unique = unique::forget(tx, CHUNK_ROWS)?;
     let more_starts = starts::forget(tx)?;
@@ -71,6 +71,7 @@ pub(crate) fn maintain(tx: &mut Tx<'_>, chunk: Chunk) -> Outcome<(MaintainReport
     let report = MaintainReport { rotated: false, truncated, rehomed: 0, removed_dead };
     let more = more_claims
         || dead_after.is_some()
+        || removed_workers == CHUNK_ROWS as usize
         || more_counters
         || more_events
         || more_numbers

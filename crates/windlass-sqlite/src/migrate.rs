@@ -31,6 +31,7 @@ const STEPS: &[&str] = &[
     include_str!("sql/0019_worker_programs.sql"),
     include_str!("sql/0020_event_ranges.sql"),
     include_str!("sql/0021_number_lanes.sql"),
+    include_str!("sql/0022_ended_workers.sql"),
 ];
 
 /// The version that this binary reads and writes.

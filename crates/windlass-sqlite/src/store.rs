@@ -410,7 +410,8 @@ impl JobStore for SqliteStore {
             let Some(next) = next else { break };
             chunk = next;
         }
-        if self.options.marks_deploys {
+        let clock = self.options.clock.clone();
+        if self.options.marks_deploys && self.look(move |conn| deploys::is_any(conn, clock.now())).await? {
             self.write(RELAXED, |tx| deploys::mark(tx)).await?;
         }
         Ok(total)

@@ -25,6 +25,7 @@ const STEPS: &[&str] = &[
     include_str!("../../src/sql/0018_drained_workers.sql"),
     include_str!("../../src/sql/0019_worker_programs.sql"),
     include_str!("../../src/sql/0020_event_ranges.sql"),
+    include_str!("../../src/sql/0021_number_lanes.sql"),
 ];
 
 /// A new file of this version of the schema, and a connection of an older program to it.
