@@ -88,7 +88,7 @@ impl Round<'_> {
         }
         let rates = lanes.first().map(|lane| lane.queue).filter(|queue| tx.keyed().has_rates(*queue));
         if let Some(queue) = rates {
-            key_rates::forget_past(tx.conn, queue, tx.now)?;
+            key_rates::forget_past(tx.conn, queue, tx.now, key_rates::CHUNK)?;
         }
         let (before, share) = (self.left, (self.left / 16).max(1));
         for nth in lanes::starving(tx, &lanes)? {

@@ -26,13 +26,13 @@ fn later(queue: &str) -> NewJob {
     job(queue).with_delay(Duration::from_secs(3_600))
 }
 
-fn add(store: &mut Traced, jobs: &[NewJob]) -> Vec<JobId> {
+pub(crate) fn add(store: &mut Traced, jobs: &[NewJob]) -> Vec<JobId> {
     let batch = Batch::pack(jobs);
     store.run(|tx| batch.append(tx)).0
 }
 
 /// Jobs of so many queues, in turn.
-fn mixed(queues: usize, jobs: usize) -> Vec<NewJob> {
+pub(crate) fn mixed(queues: usize, jobs: usize) -> Vec<NewJob> {
     (0..jobs).map(|n| job(&format!("queue{}", n % queues))).collect()
 }
 

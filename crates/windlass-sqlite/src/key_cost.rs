@@ -132,7 +132,7 @@ fn what_is_past_costs_the_same_whatever_counts_on() {
         store.conn.execute_batch(&fill).unwrap();
         let queue =
             store.conn.query_one("SELECT queue FROM key_ended LIMIT 1", [], |row| row.get(0)).unwrap();
-        let (_, work) = store.run(|tx| key_rates::forget_past(tx.conn, queue, tx.now));
+        let (_, work) = store.run(|tx| key_rates::forget_past(tx.conn, queue, tx.now, key_rates::CHUNK));
         let left = "SELECT count(*), sum(jobs) FROM key_ended_count";
         let left = store.conn.query_one(left, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
         assert_eq!(left, (others, others));

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Params, params};
 use std::collections::HashMap;
 
 /// The most rows that one transaction takes out of the counts.
-const CHUNK: i64 = 10_000;
+pub(crate) const CHUNK: i64 = 10_000;
 /// The most keys that one transaction lets go on, so that others need not wait long.
 const DUE_CHUNK: usize = 5_000;
 
@@ -75,37 +75,38 @@ pub(crate) fn note(conn: &Connection, queue: i64, held: &str, now: Micros) -> Ou
     Ok(())
 }
 
-/// What ended a period ago counts no more. Whether a key that could not go on may now.
-pub(crate) fn forget_past(conn: &Connection, queue: i64, now: Micros) -> Outcome<bool> {
-    let past = take(conn, PAST, params![queue, now, CHUNK])?;
+/// What ended a period ago counts no more: at most so many rows. How many there were, and whether a key that could not go on may now.
+pub(crate) fn forget_past(conn: &Connection, queue: i64, now: Micros, most: i64) -> Outcome<(i64, bool)> {
+    let (past, rows) = take(conn, PAST, params![queue, now, most])?;
     if past.is_empty() {
-        return Ok(false);
+        return Ok((rows, false));
     }
     let past = serde_json::to_string(&past).unwrap_or_default(); // strings can be written
     conn.prepare_cached(UNCOUNT)?.execute(params![queue, past])?;
     conn.prepare_cached(FORGET)?.execute(params![queue, past])?;
-    Ok(conn.prepare_cached(LOOK_AGAIN)?.execute(params![queue, past])? > 0)
+    Ok((rows, conn.prepare_cached(LOOK_AGAIN)?.execute(params![queue, past])? > 0))
 }
 
 /// The clock was set back: what ended counts for a period from now at most. Whether a key that could not go on is worth a look.
 /// Reads all that counts of the queue: about 65 rows at most of each key of which a job ended within the period.
 pub(crate) fn shorten(conn: &Connection, queue: i64, now: Micros) -> Outcome<bool> {
-    let mut longer = take(conn, TOO_LONG, params![queue, now])?;
+    let (mut longer, _) = take(conn, TOO_LONG, params![queue, now])?;
     longer.values_mut().for_each(|jobs| *jobs = -*jobs);
     let longer = serde_json::to_string(&longer).unwrap_or_default();
     conn.prepare_cached(NOTE)?.execute(params![queue, longer, now])?;
     Ok(conn.prepare_cached(LOOK_AGAIN)?.execute(params![queue, longer])? > 0)
 }
 
-/// Takes rows out. How many jobs they had of each key.
-fn take(conn: &Connection, sql: &str, params: impl Params) -> Outcome<HashMap<String, i64>> {
-    let mut taken: HashMap<String, i64> = HashMap::new();
+/// Takes rows out. How many jobs they had of each key, and how many rows there were.
+fn take(conn: &Connection, sql: &str, params: impl Params) -> Outcome<(HashMap<String, i64>, i64)> {
+    let (mut taken, mut count): (HashMap<String, i64>, i64) = (HashMap::new(), 0);
     let mut delete = conn.prepare_cached(sql)?;
     let mut rows = delete.query(params)?;
     while let Some(row) = rows.next()? {
         *taken.entry(row.get(0)?).or_default() += row.get::<_, i64>(1)?;
+        count += 1;
     }
-    Ok(taken)
+    Ok((taken, count))
 }
 
 /// Keys whose rate allows more by now may go on, so many of them. Whether there are any.

@@ -13,6 +13,8 @@ use windlass_core::{JobId, JobState};
 
 /// The most rows of one kind that one transaction looks at.
 const CHUNK: i64 = 1_000;
+/// It looks at no further lane or queue when it has removed so many rows of those before.
+const ROWS: i64 = 10_000;
 /// The most lanes, and queues, that it looks at: any of them, so that each has its turn.
 const LANES: usize = 200;
 
@@ -42,17 +44,33 @@ pub(crate) fn keep(tx: &mut Tx<'_>) -> Outcome<bool> {
         return Ok(false);
     }
     tx.flush()?;
-    let mut more = remove_ended(tx)?;
-    for lane in fastrand::choose_multiple(tx.keyed().all(), LANES) {
-        more |= forget_idle(tx, &lane)?;
-    }
-    for queue in fastrand::choose_multiple(tx.keyed().with_rates(), LANES) {
-        if key_rates::forget_past(tx.conn, queue, tx.now)? {
-            tx.wake()?;
-        }
-    }
+    let more = remove_ended(tx)? | forget_some(tx)?;
     check_held(tx)?;
     check_blockers(tx)?;
+    Ok(more)
+}
+
+/// What keys had that have no jobs, and what counts no more because of its rate. Whether there may be more.
+fn forget_some(tx: &mut Tx<'_>) -> Outcome<bool> {
+    let (mut more, mut left) = (false, ROWS);
+    for lane in fastrand::choose_multiple(tx.keyed().all(), LANES) {
+        let (removed, most_of_one) = forget_idle(tx, &lane)?;
+        left -= removed;
+        more |= most_of_one == CHUNK;
+        if left <= 0 {
+            return Ok(true);
+        }
+    }
+    for queue in fastrand::choose_multiple(tx.keyed().with_rates(), LANES) {
+        let (removed, goes_on) = key_rates::forget_past(tx.conn, queue, tx.now, left)?;
+        if goes_on {
+            tx.wake()?;
+        }
+        left -= removed;
+        if left <= 0 {
+            return Ok(true);
+        }
+    }
     Ok(more)
 }
 
@@ -67,17 +85,18 @@ fn remove_ended(tx: &Tx<'_>) -> Outcome<bool> {
     Ok(true)
 }
 
-fn forget_idle(tx: &Tx<'_>, lane: &KeyedLane) -> Outcome<bool> {
+/// How many rows were removed, and how many of the kind that had most.
+fn forget_idle(tx: &Tx<'_>, lane: &KeyedLane) -> Outcome<(i64, i64)> {
     let end = position::at(lane.lane, position::SEQUENCE_MAX);
     let is_empty = tx.conn.prepare_cached(IS_EMPTY)?.query_one(params![lane.lane, end], |row| row.get(0))?;
-    let mut removed = 0;
+    let mut jobs = 0;
     if is_empty {
         // Jobs that another program took out.
-        removed = tx.conn.prepare_cached(REMOVE_JOBS)?.execute([lane.n, CHUNK])?;
+        jobs = tx.conn.prepare_cached(REMOVE_JOBS)?.execute([lane.n, CHUNK])?;
         tx.conn.prepare_cached(NO_TURNS)?.execute([lane.n])?;
     }
-    removed = removed.max(tx.conn.prepare_cached(FORGET)?.execute([lane.n, CHUNK])?);
-    Ok(removed == CHUNK as usize)
+    let turns = tx.conn.prepare_cached(FORGET)?.execute([lane.n, CHUNK])?;
+    Ok(((jobs + turns) as i64, jobs.max(turns) as i64))
 }
 
 /// Jobs that another program settled or took from a dead worker are not held any more.

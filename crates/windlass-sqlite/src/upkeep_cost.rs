@@ -1,11 +1,14 @@
 //! What one transaction of housekeeping costs, and how much it removes.
 
 use crate::{
-    cost::assert_alike,
-    deploys,
+    cost::{add, assert_alike, mixed},
+    deploys, key_limits, key_upkeep,
     maintain::{self, Chunk},
     traced::Traced,
 };
+use std::time::Duration;
+use windlass_core::{KeyLimit, KeyLimitsChange, RateLimit};
+
 const HOUR: i64 = 3_600_000_000;
 
 /// Those that ended long ago are found by when that was.
@@ -31,6 +34,30 @@ fn housekeeping_looks_at_the_workers_that_it_forgets() {
         work.steps
     };
     assert_alike("a transaction", cost(100), cost(10_000));
+}
+
+/// It may look at hundreds of each.
+#[test]
+fn housekeeping_removes_so_much_of_keys_whatever_number_of_queues_has_some() {
+    let rate = KeyLimit::default().with_rate(RateLimit::new(1, Duration::from_secs(3_600)));
+    let mut store = Traced::new();
+    for n in 0..30 {
+        store.run(|tx| key_limits::change(tx, &format!("queue{n}"), &KeyLimitsChange::Default(rate)));
+    }
+    add(&mut store, &mixed(30, 30));
+    let fill = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1000)
+            INSERT INTO key_ended SELECT queue.id, 'a' || n, n, 1 FROM queue, n WHERE name LIKE 'queue%';
+        INSERT INTO key_ended_count SELECT queue, key, jobs FROM key_ended;
+        WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1000)
+            INSERT INTO key_turn (n, key, vt, state) SELECT keyed_lane.n, 'a' || n.n, 0, 2 FROM keyed_lane, n";
+    store.conn.execute_batch(fill).unwrap();
+    let left = "SELECT (SELECT count(*) FROM key_ended) + (SELECT count(*) FROM key_turn WHERE state = 2)";
+    let left = |store: &Traced| -> i64 { store.conn.query_one(left, [], |row| row.get(0)).unwrap() };
+    for expected in [50_000, 40_000, 30_000, 20_000, 10_000, 0] {
+        assert!(store.run(key_upkeep::keep).0, "there is more");
+        assert_eq!(left(&store), expected);
+    }
+    assert!(!store.run(key_upkeep::keep).0);
 }
 
 /// Who looks for them passes over all workers, and does that where nobody waits for the file.
