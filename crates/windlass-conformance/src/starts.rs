@@ -126,6 +126,41 @@ pub async fn rates_change(fixture: &dyn Fixture) {
     assert_eq!(starts(&store, worker.id, 8).await, (8, None));
 }
 
+/// What started within the period of before counts in a longer one, also when the shorter one has passed.
+pub async fn a_longer_period_counts_what_is_known(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let worker = worker_on(&store).await;
+    limit(&store, per(10, PERIOD)).await;
+    assert_eq!(starts(&store, worker.id, 10).await, (10, None));
+    limit(&store, per(10, LATER)).await;
+    for _ in 0..3 {
+        store.maintain().await.expect("keeps house");
+        let (count, next) = starts(&store, worker.id, 1).await;
+        assert_eq!(count, 0, "ten have started within the longer period");
+        assert!(next > Some(LATER / 2), "{next:?}");
+        tokio::time::sleep(PERIOD).await;
+    }
+    limit(&store, per(13, LATER)).await;
+    assert_eq!(starts(&store, worker.id, 13).await.0, 3);
+}
+
+/// A store may begin to count anew when no window reaches back to the last start. A longer period may reach back to both, and perhaps not to the first of them.
+pub async fn a_new_count_is_added_to_the_last(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let worker = worker_on(&store).await;
+    limit(&store, per(50, PERIOD)).await;
+    for _ in 0..4 {
+        assert_eq!(starts(&store, worker.id, 25).await.0, 25);
+        tokio::time::sleep(PERIOD * 2 / 3).await;
+        store.maintain().await.expect("keeps house");
+    }
+    tokio::time::sleep(PERIOD * 2).await;
+    assert_eq!(starts(&store, worker.id, 1).await, (1, None));
+    limit(&store, per(60, LATER)).await;
+    let (count, _) = starts(&store, worker.id, 1_000).await;
+    assert!(count <= 59, "one has started within the longer period, and {count} more may");
+}
+
 /// Slots and starts limit each by itself.
 pub async fn both_limits_count(fixture: &dyn Fixture) {
     let store = fixture.open().await;

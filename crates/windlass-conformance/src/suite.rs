@@ -80,7 +80,7 @@ macro_rules! suite {
                 nonsense_is_refused, a_queue_without_limits_is_free, a_dead_worker_gets_none;
             slots: the_sum_never_exceeds_the_limit, limits_change, what_ran_before_counts, slots_come_back, slots_are_evened_out,
                 more_than_its_share_is_wanted, nobody_starves, a_turn_lasts_a_second, a_turn_ends_with_its_job, askers_race;
-            starts: no_window_has_too_many, a_burst_is_kept, it_says_when_there_are_more, rates_change, both_limits_count;
+            starts: no_window_has_too_many, a_burst_is_kept, it_says_when_there_are_more, rates_change, a_longer_period_counts_what_is_known, a_new_count_is_added_to_the_last, both_limits_count;
             keys: a_limit_holds_over_workers, a_full_key_has_no_work, a_limit_holds_over_priorities, each_key_has_its_own_limit, every_settlement_makes_room,
                 the_end_of_a_worker_makes_room, a_cancelled_job_makes_room, no_slot_leaks, claims_race,
                 a_job_without_key_has_no_limit, limits_count_for_what_waits, limits_change, limits_end, a_paused_queue_gives_nothing,

@@ -39,8 +39,10 @@ pub(crate) fn limit(tx: &mut Tx<'_>, queue: &str, limits: &QueueLimits) -> Outco
         // Nobody has said yet how many it runs.
         _ => slots::forget_queue(tx, id)?,
     }
-    if rate.is_none() {
-        starts::forget_queue(tx, id)?;
+    match (known.rate, rate) {
+        (_, None) => starts::forget_queue(tx, id)?,
+        (Some(was), Some(rate)) => starts::keep(tx, id, &was, &rate)?,
+        (None, Some(_)) => {}
     }
     tx.request()
 }

@@ -28,6 +28,11 @@ const ADD: &str =
     "INSERT INTO started (queue, at, clock, expires_at, before, started) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 /// By the store's clock what is there now leaves the longest window then, however far that clock was ahead.
 const SET_BACK: &str = "UPDATE started SET expires_at = ?2 WHERE queue = ?1 AND expires_at > ?2";
+/// What lies in a window is one count, and stays until that window has passed, however far the clock was ahead.
+const KEEP: &str = "UPDATE started AS t SET before = c.until - c.count, started = c.until, expires_at = min(t.clock, ?2) + ?3
+    FROM (SELECT at, started - before AS count, sum(started - before) OVER (ORDER BY at) AS until
+        FROM started WHERE queue = ?1 AND at > ?2 - ?3) AS c
+    WHERE t.queue = ?1 AND t.at = c.at";
 const FORGET: &str = "DELETE FROM started WHERE (queue, at) IN
     (SELECT queue, at FROM started WHERE expires_at < ?1 ORDER BY expires_at LIMIT ?2)";
 
@@ -35,6 +40,16 @@ const FORGET: &str = "DELETE FROM started WHERE (queue, at) IN
 struct Window {
     count: i64,
     length: Micros,
+}
+
+fn windows(rate: &RateLimit) -> impl Iterator<Item = Window> {
+    let grace = rate.grace();
+    rate.windows()
+        .map(move |window| Window { count: window.count.into(), length: micros(window.length + grace) + 1 })
+}
+
+fn longest(rate: &RateLimit) -> Micros {
+    windows(rate).map(|window| window.length).max().unwrap_or(0)
 }
 
 /// Permissions for as many of the jobs as may start, in their order; if not for all, when the next may.
@@ -49,12 +64,8 @@ pub(crate) fn give(
         places::leave(tx, queue, worker)?;
         return Ok((0, None));
     };
-    let grace = rate.grace();
-    let windows: Vec<_> = rate
-        .windows()
-        .map(|window| Window { count: window.count.into(), length: micros(window.length + grace) + 1 })
-        .collect();
-    let longest = windows.iter().map(|window| window.length).max().unwrap_or(0);
+    let windows: Vec<_> = windows(rate).collect();
+    let longest = longest(rate);
     let mut now = tx.now;
     let mut total = 0;
     let add = |at: Micros, before: i64, started: i64| -> Outcome<()> {
@@ -126,6 +137,15 @@ fn next(tx: &Tx<'_>, queue: i64, now: Micros, windows: &[Window], total: i64, ro
         latest = latest.max(leaves.flatten().map_or(0, |at| at + window.length - now));
     }
     Ok(latest)
+}
+
+/// Where the longest window grew, what lies in it counts there, as far as it is still known.
+pub(crate) fn keep(tx: &Tx<'_>, queue: i64, was: &RateLimit, rate: &RateLimit) -> Outcome<()> {
+    let longest = longest(rate);
+    if longest > self::longest(was) {
+        tx.conn.prepare_cached(KEEP)?.execute(params![queue, tx.now, longest])?;
+    }
+    Ok(())
 }
 
 /// The rate of the queue is not limited any more.

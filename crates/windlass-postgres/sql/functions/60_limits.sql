@@ -55,19 +55,21 @@ CREATE OR REPLACE FUNCTION {schema}.limit_queue(
 AS $$
 DECLARE
     v_period interval := {schema}.in_seconds($4);
-    q        {schema}.queue;
+    q        {schema}.queue; -- as it was
+    n        {schema}.queue;
 BEGIN
     PERFORM {schema}.read_committed('limit_queue'), {schema}.check_limits($1, $2, $3, v_period, $5), {schema}.lock_limits_to_change($1);
     SELECT * INTO q FROM {schema}.queue x WHERE x.name = $1;
     IF FOUND AND (q.concurrency, q.rate, q.rate_period, q.rate_burst) IS NOT DISTINCT FROM ($2, $3, v_period, $5) THEN RETURN; END IF;
     INSERT INTO {schema}.queue AS x (name, concurrency, rate, rate_period, rate_burst) VALUES ($1, $2, $3, v_period, $5)
-        ON CONFLICT (name) DO UPDATE SET concurrency = $2, rate = $3, rate_period = v_period, rate_burst = $5;
+        ON CONFLICT (name) DO UPDATE SET concurrency = $2, rate = $3, rate_period = v_period, rate_burst = $5 RETURNING * INTO n;
     IF $2 IS NULL THEN
         UPDATE {schema}.slot s SET slots = NULL WHERE s.queue = $1 AND s.slots IS NOT NULL;
     ELSIF q.concurrency IS NULL THEN -- nobody has said yet how many it runs
         DELETE FROM {schema}.slot s WHERE s.queue = $1;
     END IF;
-    IF $3 IS NULL THEN DELETE FROM {schema}.started t WHERE t.queue = $1; END IF;
+    IF $3 IS NULL THEN DELETE FROM {schema}.started t WHERE t.queue = $1;
+    ELSIF q.rate IS NOT NULL THEN PERFORM {schema}.keep_starts(q, n); END IF;
     PERFORM {schema}.request(NULL), {schema}.acted('queues.limit', $1);
 END $$;
 

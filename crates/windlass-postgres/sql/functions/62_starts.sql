@@ -42,7 +42,7 @@ END $$;
 -- goes back. So rows are never from the future; where the server's clock was set back an empty row says so, and the queue's goes
 -- on from there.
 -- Invariant: in every window the rows that lie in it sum up to its count at most; but for a single job that costs more, and has the window
--- of the burst for itself.
+-- of the burst for itself. Of those that lie in the longest window each begins at the count at which the one before ended (see keep_starts).
 -- Whose next job costs more than 1 and more than is free takes a place: until it had that job others who ask get only what is left beside it, so that cheap jobs
 -- do not take for ever what comes free. Who is refused for that has the place behind it. A place is kept until a second after the worker was told to
 -- ask again.
@@ -135,6 +135,24 @@ BEGIN
     ELSE
         PERFORM {schema}.place_start(q.name, p_worker, NULL, NULL, NULL);
     END IF;
+END $$;
+
+-- keep_starts(was, is): where a queue's longest window grew, what lies in it counts there, as far as it is still known. It is kept until that window has
+-- passed, and made one count: where nothing lay in the window of before give_starts began a new one.
+-- Cost: two index probes for each row that lies there.
+CREATE OR REPLACE FUNCTION {schema}.keep_starts(p_was {schema}.queue, p_is {schema}.queue) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+    v_length interval := (SELECT max(l) FROM {schema}.rate_windows(p_is) w CROSS JOIN LATERAL unnest(w.lengths) AS l);
+    v_from   timestamptz := clock_timestamp() - v_length; -- the queue's own clock is never behind
+BEGIN
+    IF v_length <= (SELECT max(l) FROM {schema}.rate_windows(p_was) w CROSS JOIN LATERAL unnest(w.lengths) AS l) THEN RETURN; END IF;
+    UPDATE {schema}.started t SET before = c.until - c.count, started = c.until, expires_at = t.at + v_length FROM (
+        SELECT x.at, x.started - x.before AS count, (sum(x.started - x.before) OVER (ORDER BY x.at))::bigint AS until
+        FROM {schema}.started x WHERE x.queue = p_is.name AND x.at > v_from) AS c
+    WHERE t.queue = p_is.name AND t.at = c.at;
 END $$;
 
 -- place_start(queue, worker, since, until, cost): the worker's place among those who wait for starts; NULL: it has none. Writes nothing where that hardly

@@ -71,6 +71,30 @@ async fn a_clock_that_is_set_back_neither_stalls_a_rate_nor_exceeds_it() {
     assert_eq!(ask(&f, worker, 0, 1, 9).await.starts, Some(3));
 }
 
+/// What was given out before a pause was of another count, and what a longer period had was the difference of the two.
+#[tokio::test]
+async fn a_longer_period_reaches_back_beyond_a_pause() {
+    let f = Fixture::new();
+    let worker = f.worker().await;
+    let window = SECOND + RateLimit::new(10, SECOND).grace() + Duration::from_micros(1);
+    set(&f, per(10, SECOND)).await;
+    for _ in 0..70 {
+        assert_eq!(ask(&f, worker, 0, 1, 99).await.starts, Some(10));
+        f.advance(window);
+    }
+    f.advance(SECOND);
+    assert_eq!(ask(&f, worker, 0, 1, 1).await.starts, Some(1));
+    let minute = RateLimit::new(600, 60 * SECOND);
+    set(&f, per(600, 60 * SECOND)).await;
+    // Since the last ten a window passed, and a second.
+    let within = ((60 * SECOND + minute.grace() - SECOND).as_micros() / window.as_micros()) as u32;
+    assert_eq!(ask(&f, worker, 0, 1, 999).await.starts, Some(600 - 10 * within - 1));
+    assert_eq!(ask(&f, worker, 0, 1, 999).await.starts, Some(0));
+    f.advance(SECOND);
+    f.maintain().await.unwrap();
+    assert!(ask(&f, worker, 0, 1, 999).await.starts <= Some(10));
+}
+
 #[tokio::test]
 async fn what_no_window_reaches_back_to_is_removed() {
     let f = Fixture::new();
