@@ -107,6 +107,7 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/72_key_pace.sql"),
     include_str!("../sql/functions/73_key_claim.sql"),
     include_str!("../sql/functions/73_key_queue.sql"),
+    include_str!("../sql/functions/73_key_choice.sql"),
     include_str!("../sql/functions/74_key_limits.sql"),
     include_str!("../sql/functions/75_key_signals.sql"),
     include_str!("../sql/functions/76_forget_keys.sql"),

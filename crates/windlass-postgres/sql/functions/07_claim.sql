@@ -14,7 +14,7 @@
 -- is appended, never changed; the transaction commits asynchronously, because a claim that a server
 -- crash forgets only means that its jobs are handed out again (the token then differs).
 -- Of many lanes only those that have work are locked, and at most 200, so that workers of 1,000 queues do not
--- fill the server's lock table. No lane starves: see lanes_with_work.
+-- fill the server's lock table; of many keyed queues see keyed_to_claim. No lane starves: see lanes_with_work.
 -- Cost (2 cores, PostgreSQL 15, 10^6 jobs of 14-byte args): see docs/design/postgres-log.md.
 -- Traps that the settings below close: a plan cached while the table was empty made claims 1,000 times
 -- slower; a sort or a bitmap scan walks the whole lane. Keep tests/plans.rs green.
@@ -67,6 +67,7 @@ DECLARE
     v_limited boolean; -- some queue has limits
     v_without bigint[]; -- those of which the worker has no share; then also those that were seen to
     v_keyed   bigint[]; -- those that have limits of their keys
+    v_read    bigint[]; -- those of them that this claim reads
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true), {schema}.read_committed('claim');
     v_kinds := {schema}.fence(p_worker);
@@ -90,7 +91,12 @@ BEGIN
             CROSS JOIN LATERAL (SELECT DISTINCT u AS n FROM unnest(k.queues) AS u) AS o;
         END IF;
     END IF;
-    FOREACH i IN ARRAY coalesce(v_keyed, '{}') LOOP
+    v_read := v_keyed;
+    IF cardinality(v_keyed) + cardinality(v_lanes) > 100 THEN
+        SELECT k.keyed, least(k.locks, 100), k.more INTO v_read, v_locked, v_more
+            FROM {schema}.keyed_to_claim(v_lanes, v_priorities, v_queues, p_limits, v_keyed, v_without, v_kinds) k;
+    END IF;
+    FOREACH i IN ARRAY coalesce(v_read, '{}') LOOP
         CONTINUE WHEN i = ANY (v_without);
         RETURN QUERY SELECT * FROM {schema}.claim_keyed_queue(p_worker, p_queues[i], p_limits[i], coalesce(p_bytes[i], 33554432), v_kinds, p_call, i);
     END LOOP;

@@ -34,6 +34,7 @@ mod lane_locks;
 mod lanes;
 mod limits;
 mod limits_of_time;
+mod many_keyed_queues;
 mod migrate;
 mod odd_schemas;
 mod once;

@@ -1,0 +1,100 @@
+//! Many queues that have limits of their keys: no call takes more than some hundreds of the server's locks, of which it has some thousands for all sessions together,
+//! and each queue has its turn all the same.
+
+use crate::{cluster::Fixture, session::Session};
+
+const QUEUES: i64 = 300;
+const NAMES: &str = "ARRAY(SELECT 'q' || i FROM generate_series(1, 300) AS i)";
+const LOCKS: &str = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()";
+
+/// Of a hundred locks, those of the last queue, and the worker's.
+const OF_A_CLAIM: i64 = 106;
+/// The same and a hundred of other queues.
+const OF_MORE_QUEUES: i64 = 206;
+
+/// Each queue has two jobs of one key, of which one may start.
+async fn keyed() -> Session {
+    let s = Session::of(Fixture::shared().await).await;
+    s.run("SELECT windlass.limit_keys(q, rate => 1, period => '1 hour'), windlass.enqueue('k', queue => q, key => 'a'), windlass.enqueue('k', queue => q, key => 'a')
+           FROM (SELECT 'q' || i AS q FROM generate_series(1, 300) AS i) AS names")
+        .await;
+    s
+}
+
+/// What a call answers, and how many locks it holds until its transaction ends.
+async fn call(s: &Session, sql: &str) -> (tokio_postgres::Row, i64) {
+    s.run("BEGIN").await;
+    let row = s.row(sql).await;
+    let locks = s.value(LOCKS).await;
+    s.run("COMMIT").await;
+    (row, locks)
+}
+
+/// The same of a call that takes at most so many.
+async fn bounded(s: &Session, sql: &str, most: i64) -> tokio_postgres::Row {
+    let (row, locks) = call(s, sql).await;
+    assert!(locks <= most, "{sql} took {locks} locks");
+    row
+}
+
+/// How many jobs a claim gets, and whether it says that there is more.
+fn claim_of(worker: i32, queues: &str) -> String {
+    format!(
+        "SELECT count(c.id), coalesce(bool_or(c.head[1] = 0 AND c.id IS NULL), false)
+         FROM windlass.claim({worker}, {queues}, array_fill(10, ARRAY[cardinality({queues})])) AS c"
+    )
+}
+
+async fn claim(s: &Session, worker: i32, queues: &str, most: i64) -> (i64, bool) {
+    let row = bounded(s, &claim_of(worker, queues), most).await;
+    (row.get(0), row.get(1))
+}
+
+async fn hold_all(s: &Session) -> i32 {
+    let worker = s.register(NAMES).await;
+    let mut jobs = 0;
+    for _ in 0..40 {
+        let (got, more) = claim(s, worker, NAMES, OF_A_CLAIM).await;
+        jobs += got;
+        if !more {
+            break;
+        }
+    }
+    assert_eq!(jobs, QUEUES, "one of each key");
+    worker
+}
+
+#[tokio::test]
+async fn a_claim_of_many_reads_some_that_have_work() {
+    let s = keyed().await;
+    let worker = hold_all(&s).await;
+    // Those whose keys wait for their rate are no work, and none of their locks is taken: but where a look took longer than 2 ms, as on a busy machine.
+    let mut least = i64::MAX;
+    for _ in 0..20 {
+        let (row, locks) = call(&s, &claim_of(worker, NAMES)).await;
+        assert_eq!((row.get(0), row.get(1)), (0_i64, false));
+        least = least.min(locks);
+    }
+    assert!(least <= 5, "{least} locks");
+    s.run("SELECT windlass.enqueue('k', queue => 'q7', key => 'b')").await;
+    assert_eq!(claim(&s, worker, NAMES, OF_A_CLAIM).await.0, 1);
+}
+
+#[tokio::test]
+async fn queues_without_keys_have_their_part() {
+    let s = keyed().await;
+    s.run("SELECT windlass.enqueue('k', queue => 'plain' || i) FROM generate_series(1, 150) AS i").await;
+    let queues = format!("{NAMES} || ARRAY(SELECT 'plain' || i FROM generate_series(1, 150) AS i)");
+    let worker = s.register(&queues).await;
+    let (mut jobs, mut calls) = (0, 0);
+    loop {
+        let (got, more) = claim(&s, worker, &format!("({queues})"), OF_MORE_QUEUES).await;
+        assert!(calls > 0 || got > 100, "{got} of the first claim");
+        (jobs, calls) = (jobs + got, calls + 1);
+        if !more {
+            break;
+        }
+        assert!(calls < 40, "{jobs} jobs");
+    }
+    assert_eq!(jobs, QUEUES + 150);
+}
