@@ -32,7 +32,8 @@ BEGIN
             '{schema}.key_limits_changed(text)',
             '{schema}.happened(pg_snapshot, pg_snapshot, xid8, bigint, xid8, bigint, bigint, integer, text[], text[])',
             '{schema}.register(text, text[], text[], double precision)',
-            '{schema}.heartbeat(integer, bigint, integer[], bigint[])']) AS old
+            '{schema}.heartbeat(integer, bigint, integer[], bigint[])',
+            '{schema}.promote_keys()']) AS old
         JOIN pg_catalog.pg_proc p ON p.oid = to_regprocedure(old)
         -- Its result got more columns, or another type.
         WHERE NOT (p.proname = 'key_limits' AND 'rate' = ANY (p.proargnames)) AND NOT (p.proname = 'begin_key_limits' AND p.prorettype = 'boolean'::regtype)

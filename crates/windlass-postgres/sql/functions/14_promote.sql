@@ -52,6 +52,8 @@ DECLARE
     v_now     timestamptz := clock_timestamp();
     v_at      timestamptz := coalesce(from_at, '-infinity');
     v_id      bigint := coalesce(from_id, 0);
+    -- What is due there may be put off by who changes limits of keys, and is looked for so far back; what is put off for longer is found from the beginning.
+    v_keys    timestamptz := from_at - interval '1 minute';
     v_segment smallint;
     v_last    record;
 BEGIN
@@ -93,6 +95,6 @@ BEGIN
     from_id := CASE WHEN from_at IS NOT NULL THEN v_id END;
     SELECT h.available_at AS at INTO v_last FROM {schema}.waiting h
         WHERE h.state IN ('scheduled', 'retryable') AND (h.available_at, h.id) > (v_at, v_id) ORDER BY h.available_at, h.id LIMIT 1;
-    v_at := least(v_last.at, {schema}.promote_keys());
+    v_at := least(v_last.at, {schema}.promote_keys(v_keys));
     IF v_at IS NOT NULL THEN next_due_ms := greatest(extract(epoch FROM v_at - clock_timestamp()) * 1000, 0); END IF;
 END $$;

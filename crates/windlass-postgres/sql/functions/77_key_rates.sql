@@ -100,22 +100,52 @@ BEGIN
             WHERE l.queue = p_queue AND l.id < 0);
 END $$;
 
--- promote_keys(): tells idle workers of queues where the rate of a blocked key allows more by now. When the next one will: NULL: none is blocked so.
--- Cost: a few index probes for each queue with rates of keys.
-CREATE OR REPLACE FUNCTION {schema}.promote_keys() RETURNS timestamptz
+-- keys_due(from): the queues in which the rate of a blocked key allows more by now, in any order, and when the next one will. from: what is due before that was seen to,
+-- as far as the caller knows; NULL: look at all.
+-- Cost: a few index probes for each lane in which a key waits so, and none for other queues with rates of keys. Entries from before `from` that a held snapshot keeps are
+-- passed over in the index.
+CREATE OR REPLACE FUNCTION {schema}.keys_due(p_from timestamptz, OUT queues text[], OUT next_at timestamptz)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET enable_material = off
+AS $$
+DECLARE
+    v_from timestamptz := coalesce(p_from, '-infinity');
+    v_now  timestamptz := clock_timestamp();
+BEGIN
+    WITH RECURSIVE lanes AS ( -- from one lane to the next
+        SELECT (SELECT t.lane_id FROM {schema}.key_turn t WHERE t.due_at > v_from ORDER BY t.lane_id, t.due_at, t.n DESC LIMIT 1) AS id
+        UNION ALL
+        SELECT (SELECT t.lane_id FROM {schema}.key_turn t WHERE t.lane_id > l.id AND t.due_at > v_from ORDER BY t.lane_id, t.due_at, t.n DESC LIMIT 1)
+        FROM lanes l WHERE l.id IS NOT NULL
+    ), due AS (
+        SELECT x.queue, min(d.due_at) AS at FROM lanes l JOIN {schema}.lane x ON x.id = l.id JOIN {schema}.queue q ON q.name = x.queue AND q.key_rates
+        CROSS JOIN LATERAL (SELECT greatest(v_from, (SELECT k.at FROM {schema}.key_looked k WHERE k.queue = x.queue ORDER BY k.n DESC LIMIT 1)) AS since) AS k
+        CROSS JOIN LATERAL (
+            SELECT t.due_at FROM {schema}.key_turn t WHERE t.lane_id = l.id AND t.due_at > k.since ORDER BY t.lane_id, t.due_at, t.n DESC LIMIT 1) AS d
+        GROUP BY x.queue)
+    SELECT array_agg(d.queue ORDER BY random()) FILTER (WHERE d.at <= v_now), min(d.at) FILTER (WHERE d.at > v_now) INTO queues, next_at FROM due d;
+END $$;
+
+-- promote_keys(from): tells idle workers of queues where the rate of a blocked key allows more by now. When the next one will: NULL: none is blocked so. from: see keys_due.
+-- It sees to 100 queues, since it keeps a lock of each until the transaction ends; where there are more, the next one will now.
+-- Cost: that of keys_due, and a row for each queue that it sees to.
+CREATE OR REPLACE FUNCTION {schema}.promote_keys(p_from timestamptz) RETURNS timestamptz
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
 AS $$
 DECLARE
-    v_queue text;
-    v_due   timestamptz;
-    v_next  timestamptz;
+    v_queues text[];
+    v_queue  text;
+    v_due    timestamptz;
+    v_next   timestamptz;
 BEGIN
-    FOR v_queue IN SELECT q.name FROM {schema}.queue q WHERE q.key_rates LOOP
-        v_due := {schema}.key_due(v_queue);
-        IF v_due <= clock_timestamp() THEN
-            IF NOT {schema}.lock_keys(v_queue, false) THEN
-                v_due := clock_timestamp() + interval '2 ms'; -- a claim is at it
-            ELSE
+    SELECT d.queues, d.next_at INTO v_queues, v_next FROM {schema}.keys_due(p_from) d;
+    FOREACH v_queue IN ARRAY coalesce(v_queues[1:100], '{}') LOOP
+        IF NOT {schema}.lock_keys(v_queue, false) THEN
+            v_due := clock_timestamp() + interval '2 ms'; -- a claim is at it
+        ELSE
+            v_due := {schema}.key_due(v_queue);
+            IF v_due <= clock_timestamp() THEN
                 IF NOT {schema}.past_counts_no_more(v_queue) THEN PERFORM {schema}.put_keys_looked(v_queue, v_due); END IF; -- there is nothing up to then
                 PERFORM {schema}.wake_queue(v_queue);
                 v_due := {schema}.key_due(v_queue);
@@ -123,7 +153,7 @@ BEGIN
         END IF;
         v_next := least(v_next, v_due);
     END LOOP;
-    RETURN v_next;
+    RETURN CASE WHEN cardinality(v_queues) > 100 THEN clock_timestamp() ELSE v_next END;
 END $$;
 
 -- forget_ended(): of keys that nobody asks for nothing is kept after their period.

@@ -222,6 +222,37 @@ async fn what_ended_under_a_rate_does_not_count() {
         .await;
 }
 
+/// A promotion comes some twenty times a second. It asked each queue with rates of keys for when one may go on.
+#[tokio::test]
+async fn queues_where_no_key_waits_for_its_rate_do_not_count() {
+    let session = Session::fresh().await;
+    let s = &session;
+    s.run("INSERT INTO windlass.queue (name, keyed, key_rates) SELECT 'q' || i, true, true FROM generate_series(1, 1000) AS i;
+           INSERT INTO windlass.key_limit (queue, key, rate, rate_period) SELECT 'q' || i, '', 1, interval '1 hour' FROM generate_series(1, 1000) AS i;
+           SELECT windlass.keyed_lane('q' || i, 0) FROM generate_series(1, 1000) AS i")
+        .await;
+    s.bounded("nothing waits", "windlass.promote(10)", OF_A_PROMOTION).await;
+    let waits = "INSERT INTO windlass.key_turn (lane_id, finish, low_id, blocked, due_at, key)
+        SELECT l.id, 0, 0, true, clock_timestamp() + interval '1 hour', 'a' FROM windlass.lane l WHERE l.id < 0 AND l.queue IN ('q7', 'q700')";
+    s.run(waits).await;
+    s.bounded("two wait", "windlass.promote(10)", 2 * OF_A_PROMOTION).await;
+    // What a held snapshot keeps of what was due is passed over in the index, 200 entries a page.
+    let reader = s.fixture.sql().await;
+    reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
+    s.run("INSERT INTO windlass.key_turn (lane_id, finish, low_id, blocked, due_at, key)
+           SELECT l.id, 0, 0, true, clock_timestamp() - interval '2 minutes' - i * interval '1 ms', 'b' FROM windlass.lane l, generate_series(1, 20000) AS i
+           WHERE l.queue = 'q500' AND l.id < 0")
+        .await;
+    s.run("DELETE FROM windlass.key_turn WHERE key = 'b'").await;
+    s.bounded(
+        "many waited",
+        "windlass.promote(10, clock_timestamp(), 0)",
+        2 * OF_A_PROMOTION + 2 * 20_000 / 100,
+    )
+    .await;
+    reader.batch_execute("COMMIT").await.unwrap();
+}
+
 /// A bulk that is not committed, and one that was rolled back, are not walked by every claim.
 #[tokio::test]
 async fn an_open_bulk_does_not_count() {

@@ -19,7 +19,7 @@ const CALLS: [&str; 9] = [
     "windlass.claim({w}, '{plain}', '{10}')",
     "windlass.heartbeat({w}, 1, '{}', '{}')",
     "windlass.promote(100)",
-    "windlass.promote_keys()",
+    "windlass.promote_keys(NULL)",
     "windlass.overdue_workers({w})",
     "windlass.share({w}, '{plain}', '{0}', '{10}', '{0}')",
     "windlass.make_room('keyed')",

@@ -98,3 +98,21 @@ async fn queues_without_keys_have_their_part() {
     }
     assert_eq!(jobs, QUEUES + 150);
 }
+
+#[tokio::test]
+async fn a_promotion_sees_to_some_of_many_that_are_due() {
+    let s = keyed().await;
+    hold_all(&s).await;
+    s.run("UPDATE windlass.key_turn SET due_at = clock_timestamp() - interval '1 second' WHERE blocked")
+        .await;
+    for nth in 1.. {
+        let row = bounded(&s, "SELECT next_due_ms FROM windlass.promote(10)", 102).await;
+        match row.get::<_, Option<f64>>(0) {
+            Some(next) => assert_eq!(next, 0.0, "there are others"),
+            None => break,
+        }
+        assert!(nth <= 3, "each is seen to once");
+    }
+    let seen_to = "SELECT count(DISTINCT queue) FROM windlass.key_looked WHERE at > clock_timestamp() - interval '1 hour'";
+    assert_eq!(s.value::<i64>(seen_to).await, QUEUES);
+}
