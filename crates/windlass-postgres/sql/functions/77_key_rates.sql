@@ -100,6 +100,18 @@ BEGIN
             WHERE l.queue = p_queue AND l.id < 0);
 END $$;
 
+-- claimed_lately(queue): whether jobs of it were claimed within the last 100 ms: who has its lock now may be a claim, as well.
+CREATE OR REPLACE FUNCTION {schema}.claimed_lately(p_queue text) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT 1 FROM {schema}.lane l CROSS JOIN LATERAL (
+            SELECT k.claimed_at FROM {schema}.claim k WHERE k.lane_id = l.id ORDER BY k.seq DESC LIMIT 1) AS k
+        WHERE l.queue = p_queue AND k.claimed_at > clock_timestamp() - interval '100 ms');
+END $$;
+
 -- keys_due(from): the queues in which the rate of a blocked key allows more by now, in any order, and when the next one will. from: what is due before that was seen to,
 -- as far as the caller knows; NULL: look at all.
 -- Cost: a few index probes for each lane in which a key waits so, and none for other queues with rates of keys. Entries from before `from` that a held snapshot keeps are
@@ -142,7 +154,8 @@ BEGIN
     SELECT d.queues, d.next_at INTO v_queues, v_next FROM {schema}.keys_due(p_from) d;
     FOREACH v_queue IN ARRAY coalesce(v_queues[1:100], '{}') LOOP
         IF NOT {schema}.lock_keys(v_queue, false) THEN
-            v_due := clock_timestamp() + interval '2 ms'; -- a claim is at it
+            -- A claim is at it; or it is somebody who changes limits in a transaction that stays open, and to look soon is in vain.
+            v_due := clock_timestamp() + CASE WHEN {schema}.claimed_lately(v_queue) THEN interval '2 ms' ELSE interval '250 ms' END;
         ELSE
             v_due := {schema}.key_due(v_queue);
             IF v_due <= clock_timestamp() THEN

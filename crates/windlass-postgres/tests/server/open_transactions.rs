@@ -367,3 +367,26 @@ async fn who_changes_what_another_transaction_changes_leaves_others_their_connec
     assert_eq!(store.settings().await.unwrap().max_crashes, 9);
     assert_eq!(store.key_limits("keyed").await.unwrap().unwrap().default.concurrency, Some(2));
 }
+
+/// Where somebody changed limits of keys in a transaction that stayed open, the worker that leads asked some hundred times a second for what was due there, as if a claim were at it.
+#[tokio::test]
+async fn a_promotion_tells_claims_from_who_has_the_keys_for_long() {
+    let s = impatient(Fixture::fresh().await).await;
+    let store: Arc<dyn Store> = Arc::new(s.fixture.store().await);
+    s.run("SELECT windlass.limit_keys('q', rate => 1, period => '1 hour')").await;
+    store.enqueue(&[job().with_key("a"), job().with_key("a")]).await.unwrap();
+    let worker = worker_on(&store).await;
+    assert_eq!(worker.claim(2).await.len(), 1);
+    s.run("UPDATE windlass.key_turn SET due_at = clock_timestamp() - interval '1 second' WHERE blocked")
+        .await;
+    let editor = open(&s.fixture, "windlass.limit_key('q', 'other', concurrency => 3)").await;
+    let promote = "SELECT next_due_ms FROM windlass.promote(10)";
+    for (since, least, most) in [("1 minute", 100.0, 250.0), ("-1 minute", 0.0, 2.0)] {
+        s.run(&format!("UPDATE windlass.claim SET claimed_at = clock_timestamp() - interval '{since}'"))
+            .await;
+        let next: f64 = s.value(promote).await;
+        assert!(next >= least && next <= most, "{since}: {next} ms");
+    }
+    editor.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(s.value::<Option<f64>>(promote).await, None, "it is seen to");
+}
