@@ -169,14 +169,15 @@ BEGIN
     RETURN CASE WHEN cardinality(v_queues) > 100 THEN clock_timestamp() ELSE v_next END;
 END $$;
 
--- forget_ended(): of keys that nobody asks for nothing is kept after their period.
+-- forget_ended(): of keys that nobody asks for nothing is kept after their period. It looks at 100 queues, other ones each time: it keeps a lock of each until the
+-- transaction ends.
 CREATE OR REPLACE FUNCTION {schema}.forget_ended() RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
 AS $$
 DECLARE
     v_queue text;
 BEGIN
-    FOR v_queue IN SELECT q.name FROM {schema}.queue q WHERE q.key_rates LOOP
+    FOR v_queue IN SELECT q.name FROM {schema}.queue q WHERE q.key_rates ORDER BY random() LIMIT 100 LOOP
         CONTINUE WHEN NOT {schema}.lock_keys(v_queue, false);
         IF {schema}.past_counts_no_more(v_queue) THEN PERFORM {schema}.wake_queue(v_queue); END IF;
     END LOOP;

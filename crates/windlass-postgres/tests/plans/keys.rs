@@ -253,6 +253,18 @@ async fn queues_where_no_key_waits_for_its_rate_do_not_count() {
     reader.batch_execute("COMMIT").await.unwrap();
 }
 
+/// Keys of many queues are looked at by their place. Those of all were compared with those of each queue.
+#[tokio::test]
+async fn housekeeping_looks_at_each_key_once() {
+    let session = Session::fresh().await;
+    let s = &session;
+    s.run("SELECT windlass.keyed_lane('q' || i, 0) FROM generate_series(1, 90) AS i;
+           INSERT INTO windlass.key_turn (lane_id, finish, low_id, blocked, key)
+           SELECT l.id, 0, 0, false, 'gone ' || i FROM windlass.lane l, generate_series(1, 50) AS i WHERE l.id < 0")
+        .await;
+    s.bounded_undone("4,500 keys of 90 queues", "windlass.forget_key_turns(5000)", 4_500 * 20).await;
+}
+
 /// A bulk that is not committed, and one that was rolled back, are not walked by every claim.
 #[tokio::test]
 async fn an_open_bulk_does_not_count() {

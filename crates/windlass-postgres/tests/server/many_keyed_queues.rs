@@ -116,3 +116,30 @@ async fn a_promotion_sees_to_some_of_many_that_are_due() {
     let seen_to = "SELECT count(DISTINCT queue) FROM windlass.key_looked WHERE at > clock_timestamp() - interval '1 hour'";
     assert_eq!(s.value::<i64>(seen_to).await, QUEUES);
 }
+
+#[tokio::test]
+async fn housekeeping_looks_at_some_of_many() {
+    let s = keyed().await;
+    hold_all(&s).await;
+    s.run("INSERT INTO windlass.key_turn (lane_id, finish, low_id, blocked, key)
+           SELECT l.id, 0, 0, false, 'gone ' || i FROM windlass.lane l, generate_series(1, 4) AS i WHERE l.id < 0;
+           INSERT INTO windlass.key_ended (queue, key, free_at, jobs) SELECT 'q' || i, 'x', clock_timestamp(), 1 FROM generate_series(1, 300) AS i")
+        .await;
+    // Counts of this run's own claims do not matter: what is looked at begins anew once an hour.
+    s.run("UPDATE windlass.housekeeping SET turns_began_at = '-infinity'").await;
+    let mut calls = 0;
+    while bounded(&s, "SELECT windlass.forget_key_turns(5000)", OF_MORE_QUEUES).await.get::<_, i64>(0) == 5000
+    {
+        calls += 1;
+        assert!(calls < 10, "it does not come to an end");
+    }
+    assert_eq!(s.value::<i64>("SELECT count(*) FROM windlass.key_turn WHERE key LIKE 'gone%'").await, 0);
+    assert_eq!(s.value::<i64>("SELECT count(*) FROM windlass.key_turn WHERE blocked").await, QUEUES);
+    for _ in 0..100 {
+        bounded(&s, "SELECT windlass.forget_ended()::text", 101).await;
+        if s.value::<i64>("SELECT count(*) FROM windlass.key_ended").await == 0 {
+            return;
+        }
+    }
+    panic!("some queues are never looked at");
+}
