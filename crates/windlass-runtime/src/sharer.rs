@@ -5,6 +5,8 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, sleep_until};
 use windlass_core::{Result, ShareRequest};
 
+/// How many queues are asked for in one call. The store keeps locks of each until the call ends, and has room for some thousands of all callers.
+pub(crate) const MOST_QUEUES: usize = 100;
 /// How long to wait while the worker is not registered.
 const NO_EPOCH: Duration = Duration::from_millis(50);
 
@@ -64,9 +66,21 @@ async fn ask(core: &Arc<Core>, epoch: &Arc<Epoch>, generation: u32) -> Result<()
     let now = Instant::now();
     let is_due = |runner: &&Arc<QueueRunner>| runner.share_due().is_some_and(|due| due <= now);
     let runners: Vec<_> = core.runners.iter().filter(is_due).collect();
+    for part in runners.chunks(MOST_QUEUES) {
+        ask_of(core, epoch, generation, part).await?;
+    }
+    Ok(())
+}
+
+async fn ask_of(
+    core: &Arc<Core>,
+    epoch: &Arc<Epoch>,
+    generation: u32,
+    runners: &[&Arc<QueueRunner>],
+) -> Result<()> {
     let kinds = core.dispatch.kinds();
     let mut queues = Vec::with_capacity(runners.len());
-    for runner in &runners {
+    for runner in runners {
         let queue = [runner.queue().to_string()];
         let more = runner.share_needs_look() && core.store.any_available(&queue, &kinds).await?;
         queues.extend(runner.share_need(epoch.worker(), more));
@@ -77,7 +91,7 @@ async fn ask(core: &Arc<Core>, epoch: &Arc<Epoch>, generation: u32) -> Result<()
     if reply.is_err() {
         runners.iter().for_each(|runner| runner.share_failed());
     }
-    for (runner, share) in runners.into_iter().zip(reply?) {
+    for (runner, share) in runners.iter().zip(reply?) {
         activate(core, runner, runner.set_share(epoch, share.as_ref(), asked_at));
     }
     core.signals.wake_claimer();

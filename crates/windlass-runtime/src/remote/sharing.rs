@@ -1,7 +1,7 @@
 //! Asks the store for the shares of a worker that runs elsewhere. There is a task for each worker that met a queue with limits.
 
 use super::{RemoteWorker, due::due_or_rung};
-use crate::outage::Outage;
+use crate::{outage::Outage, sharer::MOST_QUEUES};
 use std::{
     sync::{Arc, Weak, atomic::Ordering},
     time::Duration,
@@ -74,12 +74,21 @@ impl RemoteWorker {
     /// Asks for what is due.
     async fn ask(&self, generation: u32) -> Result<()> {
         let asked_for = self.lock().begin_asking();
-        let answer = self.ask_for(&asked_for, generation).await;
+        let (mut answer, mut failed, mut is_more) = (Ok(()), &[][..], false);
+        for part in asked_for.chunks(MOST_QUEUES) {
+            match self.ask_for(part, generation).await {
+                Ok(more) => is_more |= more,
+                Err(error) => {
+                    (answer, failed) = (Err(error), part);
+                    break;
+                }
+            }
+        }
         {
             // At once: who sees that no call is under way waits for the end of another one.
             let mut table = self.lock();
-            table.end_asking(if answer.is_err() { &asked_for } else { &[] });
-            if matches!(answer, Ok(true)) {
+            table.end_asking(failed);
+            if is_more {
                 self.gains.send_modify(|count| *count += 1);
             }
             self.rounds.send_modify(|count| *count += 1);

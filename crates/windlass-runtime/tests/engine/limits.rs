@@ -9,7 +9,11 @@ use std::{
     time::Duration,
 };
 use tokio::time::{Instant, sleep};
-use windlass_core::{ErrorKind, JobState, JobStore, QueueLimits, RateLimit};
+use windlass_core::{
+    Args, ErrorKind, JobState, JobStore, NewJob, QueueLimits, RateLimit, Share, ShareRequest, Store,
+    wrap_store,
+};
+use windlass_memory::MemoryStore;
 use windlass_runtime::{EngineHandle, WorkerConfig, WorkerEngine};
 
 const MS: Duration = Duration::from_millis(1);
@@ -296,4 +300,46 @@ async fn no_worker_starves() {
     sleep(20 * SECOND).await;
     assert_eq!(rare.0.lock().unwrap().starts.len(), 3);
     finish(&store, common.into_iter().chain([only]).collect()).await;
+}
+
+/// Notes of how many queues each call asks for shares.
+struct Counting {
+    store: Arc<dyn Store>,
+    asked: Arc<Mutex<Vec<usize>>>,
+}
+
+wrap_store! {
+    impl JobStore for Counting, through store:
+    [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister report checkpoints claim settle suspect rescue promote maintain
+     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits job jobs any_available queues_by history status events ended ends wakeup close]
+
+    async fn share(&self, request: &ShareRequest) -> windlass_core::Result<Vec<Option<Share>>> {
+        self.asked.lock().unwrap().push(request.queues.len());
+        self.store.share(request).await
+    }
+}
+
+/// A server of PostgreSQL keeps two locks of each queue until the call ends: a thousand at once were a third of what it has for all sessions.
+#[tokio::test(start_paused = true)]
+async fn shares_of_many_queues_are_asked_for_in_parts() {
+    const QUEUES: usize = 250;
+    let store = MemoryStore::new();
+    let mut config = WorkerConfig::default();
+    for queue in (0..QUEUES).map(|n| format!("q{n}")) {
+        store.limit(&queue, &at_once(1)).await.unwrap();
+        store
+            .enqueue(&[NewJob::new("job", Args::parse("{}").unwrap()).with_queue(queue.clone())])
+            .await
+            .unwrap();
+        config = config.with_queue(&queue, 1);
+    }
+    let (log, asked) = (Log::default(), Arc::default());
+    let counting = Counting { store: Arc::new(store), asked: Arc::clone(&asked) };
+    let handlers = log.handlers("job", 10 * MS);
+    let engine = WorkerEngine::start(Arc::new(counting), config, Arc::new(handlers)).await.unwrap();
+    sleep(10 * SECOND).await;
+    assert_eq!(log.0.lock().unwrap().starts.len(), QUEUES);
+    let most = asked.lock().unwrap().iter().copied().max();
+    assert_eq!(most, Some(100));
+    engine.shutdown().await;
 }
