@@ -150,10 +150,7 @@ BEGIN
     PERFORM set_config('windlass.wakeup', v_wakeup, true), set_config('windlass.keyed_claim', '', true);
     IF v_more OR v_others THEN
         -- 1: as in claim, somebody has it for longer than claims do.
-        RETURN QUERY SELECT ARRAY[0, CASE WHEN v_more OR EXISTS (
-                SELECT 1 FROM {schema}.lane x CROSS JOIN LATERAL (
-                    SELECT k.claimed_at FROM {schema}.claim k WHERE k.lane_id = x.id ORDER BY k.seq DESC LIMIT 1) AS k
-                WHERE x.queue = p_name AND k.claimed_at > clock_timestamp() - interval '100 ms') THEN 0 ELSE 1 END, 0, 0, 0, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
+        RETURN QUERY SELECT ARRAY[0, CASE WHEN v_more OR {schema}.claimed_lately(p_name) THEN 0 ELSE 1 END, 0, 0, 0, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
                             NULL::timestamptz, NULL::text, NULL::json, NULL::text;
     END IF;
     IF v_rates THEN v_due := {schema}.key_due(p_name); END IF;
