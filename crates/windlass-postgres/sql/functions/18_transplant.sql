@@ -196,7 +196,8 @@ BEGIN
     UPDATE {schema}.key_room r SET held = 0, begun = ARRAY(SELECT p.id FROM {schema}.keys_pending(r.begun, r.queue) p WHERE p.key = r.key), ended = coalesce((SELECT sum(e.jobs) FROM {schema}.key_ended e WHERE e.queue = r.queue AND e.key = r.key), 0);
     DELETE FROM {schema}.key_room r WHERE r.begun = '{}' AND r.ended = 0;
     UPDATE {schema}.key_lane SET folded = pg_current_snapshot();
-    UPDATE {schema}.key_turn SET tag = finish, blocked = false, due_at = NULL WHERE blocked;
+    -- As turn_again: not behind the keys of its lane that went on meanwhile, where no claim looks any more.
+    UPDATE {schema}.key_turn t SET tag = greatest(({schema}.key_lane_of(t.lane_id)).tag, t.finish), n = nextval('{schema}.key_turn_seq'), blocked = false, due_at = NULL WHERE t.blocked;
     UPDATE {schema}.housekeeping SET segment = NULL;
     UPDATE {schema}.counter_fold SET since = pg_current_snapshot(), until = NULL, hasty = false; -- what was counted stays
     DELETE FROM {schema}.event_log;

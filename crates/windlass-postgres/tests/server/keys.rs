@@ -328,6 +328,27 @@ async fn a_restore_keeps_keys() {
     assert_eq!(rest[..8], ids[4..]);
 }
 
+/// A key that was at its limit when the database was moved goes on, though the other one of its lane had gone far ahead meanwhile.
+#[tokio::test]
+async fn a_restore_leaves_no_key_behind() {
+    let fixture = Fixture::fresh().await;
+    let store = keyed(&fixture, KeyLimit::default().with_concurrency(1)).await;
+    let (a, b) = (store.enqueue(&of("a", 2)).await.unwrap(), store.enqueue(&of("b", 5)).await.unwrap());
+    let worker = worker_on(&store).await;
+    let mut held = claim(&worker, 10).await;
+    assert_eq!(held.len(), 2);
+    held.retain(|held| held.job.id != a[0]);
+    for _ in 0..3 {
+        complete(&worker, &held).await;
+        held = claim(&worker, 10).await;
+        assert_eq!(held.len(), 1);
+    }
+    let worker = restored(&fixture).await;
+    let later = store.enqueue(&of("a", 1)).await.unwrap();
+    let done: BTreeSet<_> = work_all(&worker, 10).await.into_iter().collect();
+    assert_eq!(done, [&a[..], &b[3..], &later[..]].concat().into_iter().collect());
+}
+
 /// What was over when the dump was taken keeps no job of its serial key waiting, though no claim had seen it yet; what waits for its retry does.
 #[tokio::test]
 async fn a_restore_lets_the_next_of_a_serial_key_go() {
