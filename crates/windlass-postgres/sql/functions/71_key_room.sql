@@ -227,7 +227,9 @@ BEGIN
         UNION ALL
         SELECT e.key, 0, NULL, sum(e.jobs)::integer FROM {schema}.key_ended e WHERE e.queue = p_queue AND (p_keys IS NULL OR e.key = ANY (p_keys)) GROUP BY e.key)
     INSERT INTO {schema}.key_room (queue, key, held, begun, ended)
-        SELECT p_queue, k.key, k.held, CASE WHEN k.ids IS NOT NULL AND {schema}.key_is_serial(p_queue, k.key) THEN k.ids ELSE '{}' END, k.ended
-        FROM (SELECT c.key, max(c.held)::integer AS held, max(c.ids) AS ids, max(c.ended) AS ended FROM counts c GROUP BY c.key) AS k;
+        SELECT p_queue, r.key, r.held, r.begun, r.ended FROM (
+            SELECT k.key, k.held, CASE WHEN k.ids IS NOT NULL AND {schema}.key_is_serial(p_queue, k.key) THEN k.ids ELSE '{}' END AS begun, k.ended
+            FROM (SELECT c.key, max(c.held)::integer AS held, max(c.ids) AS ids, max(c.ended) AS ended FROM counts c GROUP BY c.key) AS k OFFSET 0) AS r
+        WHERE r.held > 0 OR r.begun <> '{}' OR r.ended > 0; -- nothing would ever remove what says nothing
     PERFORM {schema}.turn_again(p_queue, p_keys);
 END $$;

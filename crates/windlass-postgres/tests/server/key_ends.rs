@@ -5,7 +5,7 @@ use crate::{
     keys::{claim, complete, of, work_all},
 };
 use std::{sync::Arc, time::Duration};
-use windlass_conformance::steps::{QUEUE, empty_segments, eventually, worker_on};
+use windlass_conformance::steps::{LATER, QUEUE, empty_segments, eventually, worker_on};
 use windlass_core::{CancelReply, DeleteReply, Disposition, KeyLimit, KeyLimitsChange, Store};
 
 /// The first job of a key waited for its retry, became due, and was taken away where it then stood in the log; nobody claimed of the queue before that row went with its segment.
@@ -50,4 +50,34 @@ async fn what_was_held_before_the_limits_is_held_no_more_though_its_end_is_remov
         empty_segments(&store).await;
         assert_eq!(work_all(&worker, 10).await, ids[1..], "a claim saw the limits: {looks}");
     }
+}
+
+/// Keys that are serial no more while all their jobs wait for a retry, and are cancelled: nothing is kept of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_kept_of_keys_whose_jobs_wait_when_the_limits_change() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let serial = KeyLimitsChange::Default(KeyLimit::serial());
+    store.limit_keys(QUEUE, &serial).await.unwrap();
+    let ids = store.enqueue(&[of("a", 1), of("b", 1), of("held", 1)].concat()).await.unwrap();
+    let worker = worker_on(&store).await;
+    let (held, tried): (Vec<_>, Vec<_>) =
+        claim(&worker, 10).await.into_iter().partition(|held| held.job.id == ids[2]);
+    for one in &tried {
+        worker.except(one, Disposition::Retry { delay: LATER, error: "no".into() }).await;
+    }
+    assert!(claim(&worker, 10).await.is_empty());
+    let two = KeyLimitsChange::Default(KeyLimit::default().with_concurrency(2));
+    store.limit_keys(QUEUE, &two).await.unwrap();
+    let known = fixture.text("SELECT key FROM windlass.key_room ORDER BY key");
+    let known = async |client: &tokio_postgres::Client| {
+        let rows = client.query(&known, &[]).await.unwrap();
+        rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>()
+    };
+    let client = fixture.sql().await;
+    assert_eq!(known(&client).await, ["held"]);
+    assert_eq!(store.cancel(&ids[..2]).await.unwrap(), [CancelReply::Cancelled; 2]);
+    complete(&worker, &held).await;
+    assert!(claim(&worker, 10).await.is_empty());
+    assert_eq!(known(&client).await, [""; 0]);
 }
