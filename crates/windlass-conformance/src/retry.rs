@@ -1,7 +1,7 @@
 //! Retrying by hand: dead, cancelled and retryable jobs are available now.
 
 use crate::{Fixture, steps::*};
-use windlass_core::{Disposition, JobId, JobState, RetryReply};
+use windlass_core::{CancelReply, Disposition, JobId, JobRecord, JobState, RetryReply};
 
 /// A retryable job does not wait any longer; the attempts it used stay used.
 pub async fn a_retryable_job_comes_now(fixture: &dyn Fixture) {
@@ -36,6 +36,38 @@ pub async fn a_dead_job_gets_its_attempts_anew(fixture: &dyn Fixture) {
     worker.complete(&held).await;
     assert_eq!(state(&store, id).await, JobState::Completed);
     worker.finds_nothing().await;
+}
+
+/// So does one that had failed, or outlived its worker, was available again, and was cancelled then. It comes once.
+pub async fn a_job_that_was_cancelled_while_it_was_available_does_too(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let ids = enqueue_jobs(&store, 2).await;
+    let dying = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
+    let held = dying.take(2).await;
+    let failed = held.iter().find(|held| held.job.id == ids[0]).expect("the first job");
+    dying.except(failed, Disposition::Retry { delay: LATER, error: "no".into() }).await;
+    rescue_of(&store, &dying, MAX_CRASHES).await;
+    assert_eq!(store.retry(&ids[..1]).await.expect("retry"), [RetryReply::Retried]);
+    let counts = |seen: &JobRecord| (seen.state, seen.attempt, seen.crash_count);
+    let seen = [record(&store, ids[0]).await, record(&store, ids[1]).await];
+    assert_eq!(seen.each_ref().map(counts), [(JobState::Available, 1, 0), (JobState::Available, 0, 1)]);
+
+    assert_eq!(store.cancel(&ids).await.expect("cancel"), [CancelReply::Cancelled; 2]);
+    assert_eq!(store.retry(&ids).await.expect("retry"), [RetryReply::Retried; 2]);
+    for &id in &ids {
+        assert_eq!(counts(&record(&store, id).await), (JobState::Available, 0, 0), "job {id}");
+    }
+    assert_eq!(queue(&store, QUEUE).await.available, 2);
+    let worker = worker_on(&store).await;
+    let again = worker.take(2).await;
+    assert!(again.iter().all(|held| (held.job.attempt, held.job.crash_count) == (1, 0)), "{again:?}");
+    for held in &again {
+        worker.complete(held).await;
+    }
+    worker.finds_nothing().await;
+    for &id in &ids {
+        assert_eq!(state(&store, id).await, JobState::Completed);
+    }
 }
 
 /// A cancelled job comes back, whoever cancelled it.

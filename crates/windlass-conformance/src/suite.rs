@@ -53,7 +53,7 @@ macro_rules! suite {
                 its_worker_is_asked, it_does_not_come_back, its_workers_end_cancels_it, a_retry_takes_it_back,
                 a_request_ends_with_its_job;
             ends: what_ended_is_told, an_end_wakes;
-            retry: a_retryable_job_comes_now, a_dead_job_gets_its_attempts_anew,
+            retry: a_retryable_job_comes_now, a_dead_job_gets_its_attempts_anew, a_job_that_was_cancelled_while_it_was_available_does_too,
                 a_cancelled_job_comes_back, the_rest_is_left_alone, a_repeated_id_is_retried_once;
             edit: what_waits_is_changed, what_waits_can_be_put_off, a_changed_job_comes_once, a_changed_job_lives_on,
                 the_rest_is_left_alone, encrypted_args_stay, a_senseless_edit_is_refused,

@@ -50,8 +50,6 @@ struct Entry {
     /// Attempts used up.
     used: u16,
     crashes: u16,
-    /// Attempts and crashes that are as good: a job cancelled in the log and brought back may keep them.
-    or_else: Option<(u16, u16)>,
     /// Somebody wants it cancelled while it runs: what would bring it back may cancel it. It need not, where the request
     /// commits while that is under way; then it is cancelled later.
     unwanted: bool,
@@ -235,9 +233,7 @@ impl Entry {
             Stage::Discarded => JobState::Discarded,
             Stage::Deleted => return false,
         };
-        let crashes =
-            record.crashes == self.crashes || self.or_else.is_some_and(|(_, n)| n == record.crashes);
-        record.state == state && crashes
+        record.state == state && record.crashes == self.crashes
     }
 }
 

@@ -54,11 +54,7 @@ impl Play {
         let expected = self.oracle.store.retry(&self.oracle.named(&ids)).await.expect("retry");
         assert_eq!(replies.len(), expected.len());
         for (id, (reply, expected)) in ids.into_iter().zip(replies.iter().zip(&expected)) {
-            let job = known.get(&id);
-            self.same(id, job, [reply, expected], &RetryReply::NotFound);
-            if let Some(job) = job.filter(|job| job.state == JobState::Cancelled) {
-                self.oracle.or_else.entry(id).or_insert((job.attempt, job.crash_count));
-            }
+            self.same(id, known.get(&id), [reply, expected], &RetryReply::NotFound);
         }
     }
 
@@ -102,7 +98,6 @@ impl Play {
             self.stone_if_it_stood(known.get(&id));
             if *expected == DeleteReply::Deleted {
                 self.oracle.deleted.insert(id);
-                self.oracle.or_else.remove(&id);
             }
         }
     }

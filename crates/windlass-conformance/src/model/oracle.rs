@@ -22,9 +22,6 @@ pub(super) struct Oracle {
     claims: HashMap<ClaimRef, Twin>,
     /// The claim that handed a job out last.
     last: HashMap<JobId, ClaimRef>,
-    /// Attempts used up and crashes that are as good until a job is claimed: the contract does not say whether one
-    /// that was cancelled while it was available, and comes back, starts anew.
-    pub(super) or_else: HashMap<JobId, (u16, u16)>,
 }
 
 /// A claim of the oracle.
@@ -93,12 +90,6 @@ impl Oracle {
     /// Hands out what the store did, which may choose among jobs of one priority.
     pub(super) fn claimed(&mut self, worker: WorkerId, claim: &Claim) {
         let ids: Vec<_> = claim.jobs.iter().map(|job| job.id).collect();
-        for job in &claim.jobs {
-            let told = (job.attempt - 1, job.crash_count);
-            if self.or_else.remove(&job.id) == Some(told) {
-                self.store.set_counts(self.jobs[&job.id], told.0, told.1);
-            }
-        }
         let twin = self.store.claim_these(self.worker(worker), &self.named(&ids));
         let twin = twin.unwrap_or_else(|error| panic!("{claim:?}: {error}"));
         for (job, same) in claim.jobs.iter().zip(&twin.jobs) {

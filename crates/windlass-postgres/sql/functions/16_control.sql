@@ -57,6 +57,7 @@ DECLARE
     p_id alias for $1;
     f    record;
     d    record;
+    v_stands boolean; -- its row in the log is as it is to be
 BEGIN
     PERFORM {schema}.read_committed('retry');
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
@@ -79,21 +80,26 @@ BEGIN
         IF NOT FOUND THEN -- retried or deleted meanwhile
             RETURN CASE WHEN (SELECT f.place FROM {schema}.find_job(p_id) f) IS NULL THEN 'not_found' ELSE 'pending' END;
         END IF;
-        -- It may have been cancelled where it stands in the log, to be stepped over: settle that with its lane locked. Nothing makes such an entry for a dead job.
-        IF EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id + 0 = d.lane_id) THEN
+        -- It may have been cancelled where it stands in the log, to be stepped over: settle that with its lane locked. Nothing makes such an entry for a dead job. What that row says is used up
+        -- stays so: then it is written anew, in another lane, as an edited one.
+        v_stands := d.attempt = 0 AND d.crash_count = 0
+            AND EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id + 0 = d.lane_id);
+        IF v_stands THEN
             PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), d.lane_id);
         END IF;
         DELETE FROM {schema}.dead x WHERE x.id = p_id;
         IF d.attributes <> '' THEN PERFORM {schema}.tell_key(p_id, d.lane_id, d.attributes, true); END IF; -- it is as one that was never handed out
         PERFORM {schema}.note_event('retried', p_id, d.lane_id, 0::smallint, d.kind, NULL);
         DELETE FROM {schema}.cancel_request q WHERE q.job_id = p_id;
-        DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id + 0 = d.lane_id;
-        IF FOUND THEN -- its log row was never claimed: it is simply no longer stepped over
-            PERFORM pg_notify({name}, '') WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
-            RETURN {schema}.acted('jobs.retry', 'job ' || p_id, 'retried');
+        IF v_stands THEN
+            DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id + 0 = d.lane_id;
+            IF FOUND THEN -- its log row was never claimed: it is simply no longer stepped over
+                PERFORM pg_notify({name}, '') WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
+                RETURN {schema}.acted('jobs.retry', 'job ' || p_id, 'retried');
+            END IF;
         END IF;
         INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, max_attempts, moved, kind, args, attributes)
-            VALUES (d.id, d.enqueued_at, d.lane_id, {schema}.current_segment(), d.max_attempts, true, d.kind, d.args, d.attributes);
+            VALUES (d.id, d.enqueued_at, {schema}.lane_for(p_id, d.lane_id, NULL, NULL), {schema}.current_segment(), d.max_attempts, true, d.kind, d.args, d.attributes);
         PERFORM {schema}.note_came_back(clock_timestamp());
         RETURN {schema}.acted('jobs.retry', 'job ' || p_id, 'retried');
     END IF;

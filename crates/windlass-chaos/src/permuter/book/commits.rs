@@ -92,7 +92,6 @@ impl Book {
             checkpoint: None,
             used: 0,
             crashes: 0,
-            or_else: None,
             unwanted: false,
             past,
         };
@@ -142,10 +141,9 @@ impl Book {
             _ => false,
         };
         let told = (job.attempt.saturating_sub(1), job.crash_count);
-        let counts = told == (entry.used, entry.crashes) || entry.or_else == Some(told);
+        let counts = told == (entry.used, entry.crashes);
         let args = entry.args.as_bytes() == &*job.args;
         (entry.used, entry.crashes) = told;
-        entry.or_else = None;
         if !fits {
             self.blame(format!("job {id} was handed to worker {worker} while it was {stage:?}"));
         } else if !counts {
@@ -200,7 +198,6 @@ impl Book {
         if let Some(entry) = self.jobs.get_mut(&id)
             && was.is_some_and(dead)
         {
-            entry.or_else = Some((entry.used, entry.crashes));
             (entry.used, entry.crashes) = (0, 0);
         }
         if was.is_some_and(dead) {
