@@ -147,6 +147,11 @@ BEGIN
                 v_left := 0;
                 EXIT;
             END IF;
+            IF v_cursor.seq IS NULL AND pass = 1 AND NOT {schema}.may_begin(p_queues[i]) THEN
+                v_busy := true;
+                v_taken := v_taken || v_lane;
+                EXIT;
+            END IF;
             IF v_cursor.no_handler AND pass = 1 THEN
                 RETURN QUERY SELECT * FROM {schema}.claim_no_handler(p_worker, v_lane, v_most, v_bytes, v_kinds, p_call, i, v_priority);
                 GET DIAGNOSTICS v_got = ROW_COUNT;

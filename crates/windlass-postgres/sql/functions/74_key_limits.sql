@@ -1,5 +1,6 @@
 -- Limits of the keys of a queue: see JobStore::limit_keys. Whoever changes them holds the queue's lock (lock_keys), and then the locks of its lanes without
--- keys, until the transaction ends: so no claim that has not seen the change hands out jobs beside them. Keep that transaction short.
+-- keys, until the transaction ends: so no claim that has not seen the change hands out jobs beside them. Of lanes that come meanwhile none does either: see may_begin. Keep that
+-- transaction short.
 
 -- check_key_limit(queue, key, concurrency, serial, weight, rate, period): refuses what cannot work, as KeyLimit::check does.
 CREATE OR REPLACE FUNCTION {schema}.check_key_limit(
@@ -156,6 +157,20 @@ BEGIN
         RETURN true;
     END IF;
     RETURN false;
+END $$;
+
+-- may_begin(queue): whether jobs of a lane of which nothing was claimed yet may be handed out without limits of keys. A lane that is newer than the look of who limits the keys is not
+-- locked by them; so nothing is handed out of it while somebody has the queue's lock. Who gets that lock later sees the lane, and waits for its lock, which the claim has. Who claims from
+-- the lane later was seen by that look, or sees the limits. Lock and unlock are one expression, as in wake.
+CREATE OR REPLACE FUNCTION {schema}.may_begin(p_queue text) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+AS $$
+BEGIN
+    IF NOT (pg_try_advisory_lock_shared(hashtext({name} || '.keys'), hashtext(p_queue))
+            AND pg_advisory_unlock_shared(hashtext({name} || '.keys'), hashtext(p_queue))) THEN
+        RETURN false;
+    END IF;
+    RETURN NOT EXISTS (SELECT 1 FROM {schema}.queue q WHERE q.name = p_queue AND q.keyed); -- a new statement: it sees what ended meanwhile
 END $$;
 
 -- key_limits_changed(queue, keys): what follows from new limits of these keys; NULL: of all. With its lanes locked no claim that has not seen the change hands out jobs beside them.

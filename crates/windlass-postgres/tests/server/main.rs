@@ -26,6 +26,7 @@ mod group_commit;
 mod group_commit_unique;
 mod history;
 mod id_blocks;
+mod key_begin;
 mod key_edits;
 mod key_ends;
 mod key_lookahead;
