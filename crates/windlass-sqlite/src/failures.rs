@@ -9,6 +9,7 @@ use crate::{
     give_back::GiveBack,
     migrate,
     moved::OpenedFiles,
+    traced::any_worker,
     tx::{Memory, Tx},
     unique,
     wakeup::Signal,
@@ -31,7 +32,7 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 use windlass_core::{
     Args, ClaimRequest, EnqueuedUnique, ErrorKind, NewJob, OnConflict, QueueDemand, Result, Unique,
-    UniqueBatch, WorkerSpec,
+    UniqueBatch,
 };
 
 /// One of this file and connection.
@@ -149,14 +150,7 @@ fn undelivered(writer: &mut Writer) {
     let large = NewJob::new("test", Args::of(&"x".repeat(1 << 20)).unwrap());
     let batch = Batch::pack(&vec![large; 12]);
     let claimed = writer.transaction(false, |tx| {
-        let spec = WorkerSpec {
-            name: "w".into(),
-            queues: vec!["default".into()],
-            kinds: vec![],
-            lease: Duration::from_secs(60),
-            program: Default::default(),
-        };
-        let id = workers::register(tx, &spec)?.worker;
+        let id = workers::register(tx, &any_worker())?.worker;
         batch.append(tx)?;
         let request = ClaimRequest { worker: id, queues: vec![QueueDemand::new("default", 12)] };
         let claims = claim::claim(tx, &request, 0)?.0.claims;

@@ -14,6 +14,17 @@ use windlass_core::{
     Claim, ClaimRequest, Completion, JobSet, QueueDemand, SettleRequest, WorkerId, WorkerSpec,
 };
 
+/// A worker of the default queue and all kinds.
+pub(crate) fn any_worker() -> WorkerSpec {
+    WorkerSpec {
+        name: "w".into(),
+        queues: vec!["default".into()],
+        kinds: vec![],
+        lease: Duration::from_secs(60),
+        program: Default::default(),
+    }
+}
+
 /// What ran in one transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
@@ -64,15 +75,7 @@ impl Traced {
             all: BTreeSet::new(),
             now: 1_000_000,
         };
-        let lease = Duration::from_secs(60);
-        let spec = WorkerSpec {
-            name: "w".into(),
-            queues: vec!["default".into()],
-            kinds: vec![],
-            lease,
-            program: Default::default(),
-        };
-        new.worker = new.run(|tx| workers::register(tx, &spec)).0.worker;
+        new.worker = new.run(|tx| workers::register(tx, &any_worker())).0.worker;
         new
     }
 
