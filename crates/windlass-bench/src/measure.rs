@@ -1,12 +1,14 @@
 //! What is read from the machine and from the database server.
 
 mod machine;
+mod plain_commit;
 mod server;
 mod server_cpu;
 mod snapshot;
 mod timeline;
 
 pub(crate) use machine::Machine;
+pub(crate) use plain_commit::plain_commits;
 pub(crate) use server::{Counters, ServerGauge, open_session};
 pub(crate) use snapshot::HeldSnapshot;
 pub(crate) use timeline::Timeline;

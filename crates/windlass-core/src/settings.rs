@@ -1,15 +1,18 @@
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, millis};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The policy of a store: the same for every worker on it, whichever of them keeps house.
+/// The policy of a store: the same for every worker on it, whichever of them keeps house. As JSON its times are whole
+/// milliseconds: `retention_ms`, `dead_retention_ms`, `audit_retention_ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Settings {
     /// How long completed jobs stay readable, at least. Default a day.
+    #[serde(rename = "retention_ms", with = "millis")]
     pub retention: Duration,
     /// How long cancelled and discarded jobs stay readable. Default 30 days.
+    #[serde(rename = "dead_retention_ms", with = "millis")]
     pub dead_retention: Duration,
     /// The log moves on to its next segment when the current one holds this many bytes. Default 1 GiB.
     /// For stores that keep a log in segments.
@@ -19,6 +22,7 @@ pub struct Settings {
     pub max_crashes: u16,
     /// How long entries of the [audit log](crate::AuditStore) are kept, the newest [million](crate::AuditFilter::MOST_KEPT) of them at most.
     /// Default 400 days.
+    #[serde(rename = "audit_retention_ms", with = "millis")]
     pub audit_retention: Duration,
 }
 
@@ -112,6 +116,16 @@ impl Default for Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_milliseconds_as_json_and_what_is_left_out_has_its_default() {
+        let set = Settings::default().with_retention(Duration::from_secs(7)).with_max_crashes(9);
+        let json = serde_json::json!({"retention_ms": 7_000, "max_crashes": 9});
+        assert_eq!(serde_json::from_value::<Settings>(json).unwrap(), set);
+        let whole = serde_json::to_value(set).unwrap();
+        assert_eq!(whole["audit_retention_ms"], 34_560_000_000_u64);
+        assert_eq!(serde_json::from_value::<Settings>(whole).unwrap(), set);
+    }
 
     #[test]
     fn what_cannot_work_is_refused_by_name() {

@@ -2,6 +2,7 @@ use crate::{
     finding::Finding,
     jobs::Wait,
     load::{Load, fill},
+    measure::plain_commits,
     meter::Meter,
     options::{QUEUE, batch_of},
     store::connect,
@@ -31,7 +32,8 @@ const RUNS: Duration = Duration::from_millis(10);
 /// Samples that are not counted: connections are opened, statements planned.
 const WARM_UP: u64 = 20;
 
-/// Cancels jobs that run, one after the other: how long the call takes, and until the handler's token fires.
+/// Cancels jobs that run, one after the other: how long the call takes, and until the handler's token fires. Then plain
+/// rows are committed at the same pace (PostgreSQL): so much of a call that is kept is not ours.
 #[derive(clap::Args)]
 pub(crate) struct Cancel {
     /// How many jobs are cancelled
@@ -61,10 +63,12 @@ impl Cancel {
             let mut progress = Progress::new("completed", self.depth, globals.json);
             worked::work(store, (1, settings), expected, &meter, &mut progress).await?;
         }
-        let figures = self.sample(&client, store, globals, &mut meter).await?;
+        let mut figures = self.sample(&client, store, globals, &mut meter).await?;
         let costs = meter.costs(&meter.read().await, self.samples);
         client.close().await;
         let commits = meter.commits_per_job(self.samples).await;
+        let plain = plain_commits(&store.url, self.samples, 2 * RUNS).await;
+        figures["plain_commit"] = json!(plain.map(|times| times.report()));
         let options = json!({ "samples": self.samples, "depth": self.depth });
         Ok(Finding::new("cancel", settings.settling, (options, figures)).costing(costs, commits))
     }

@@ -121,21 +121,11 @@ pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
                 }
                 "status" => say(&client.status().await?),
                 "retention" => say(&client.retention().await?),
-                "settings" => say(&settings_json(&client.settings().await?)),
+                "settings" => say(&client.settings().await?),
                 _ => Err(Error::new(ErrorKind::Internal, format!("{op:?} is no operation"))),
             }
         }
     }
-}
-
-/// The settings, times in whole milliseconds, rounded up as everywhere.
-fn settings_json(settings: &Settings) -> Value {
-    let millis = |time: Duration| u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
-    json!({
-        "retention_ms": millis(settings.retention), "dead_retention_ms": millis(settings.dead_retention),
-        "audit_retention_ms": millis(settings.audit_retention),
-        "segment_bytes": settings.segment_bytes, "max_crashes": settings.max_crashes,
-    })
 }
 
 async fn events(client: &Client, page: PageOfEvents) -> Result<String> {

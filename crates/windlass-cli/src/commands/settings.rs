@@ -34,14 +34,7 @@ impl Change {
             globals.did(&client, "settings.put", "settings", done).await?;
         }
         client.close().await;
-        let answer = json!({
-            "retention_seconds": after.retention.as_secs_f64(),
-            "dead_retention_seconds": after.dead_retention.as_secs_f64(),
-            "segment_bytes": after.segment_bytes,
-            "max_crashes": after.max_crashes,
-            "audit_retention_seconds": after.audit_retention.as_secs_f64(),
-        });
-        globals.print(&answer, || text(&after))
+        globals.print(&json!(after), || text(&after))
     }
 
     fn of(&self, settings: Settings) -> Settings {

@@ -60,7 +60,7 @@ fn settings_are_shown_and_changed() {
     let text = home.run(&["settings"]).done().stdout;
     assert!(text.contains("retention       1day ") && text.contains("1.00 GiB"), "{text}");
     let changed = home.json(&["settings", "--retention", "36h", "--max-crashes", "7"]);
-    assert_eq!((&changed["retention_seconds"], &changed["max_crashes"]), (&129_600.0.into(), &7.into()));
+    assert_eq!((&changed["retention_ms"], &changed["max_crashes"]), (&129_600_000.into(), &7.into()));
     assert_eq!(home.json(&["settings"]), changed, "everybody sees it");
     home.run(&["settings", "--max-crashes", "2"]).refused(2, &["max_crashes must be at least 3, got 2"]);
     home.run(&["settings", "--retention", "soon"]).refused(2, &["soon"]);

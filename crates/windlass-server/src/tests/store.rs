@@ -57,7 +57,7 @@ async fn schedules_are_declared_shown_run_and_removed() {
 async fn settings_and_retention_are_shown_and_changed() {
     for site in Site::all().await {
         let mut settings = site.get("/settings").await.is(200);
-        settings["retention"]["secs"] = 7_200.into();
+        settings["retention_ms"] = 7_200_000.into();
         assert_eq!(site.ask(Admin, "PUT", "/settings", settings.clone()).await.is(200), settings);
         site.ask(Admin, "PUT", "/settings", json!({"max_crashes": 1})).await.refused(422, "invalid_option");
         assert_eq!(site.get("/settings").await.is(200), settings);

@@ -86,7 +86,7 @@ fn right(route: &str, names: &[String]) -> Value {
     match route {
         "session.begin" => json!({"token": "wl_0"}),
         "settings.put" => {
-            json!({"retention": 86_400_000, "dead_retention": 86_400_000, "segment_bytes": 67_108_864, "max_crashes": 5})
+            json!({"retention_ms": 86_400_000, "dead_retention_ms": 86_400_000, "segment_bytes": 67_108_864, "max_crashes": 5})
         }
         "retention.put" => {
             json!({"items": [{"queue": "mail", "outcome": "completed", "age_ms": 86_400_000, "count": 5}]})
