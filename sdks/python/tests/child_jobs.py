@@ -6,11 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
-from windlass import App, Cancel, Context, Discard, Retry, Snooze
+from windlass import App, Cancel, Complete, Context, Discard, Retry, Snooze
+from windlass.errors import WindlassError
 
 app = App("sqlite:never-opened.db")
 LONG = 60
@@ -59,6 +61,61 @@ def fail(how: str) -> Any:
     if how == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     raise RuntimeError("outer") from ValueError("inner")
+
+
+@app.job("child.leave", process=True)
+def leave(ctx: Context, n: int) -> object:
+    """The first leaves a thread behind, which speaks of its job while the second runs, and of what became of that."""
+    if n == 1:
+        _left.append(threading.Thread(target=_speak, args=[ctx]))
+        return None
+    _left[0].start()
+    _left[0].join()
+    return [_told, ctx.last_checkpoint_sync()]
+
+
+_left: list[threading.Thread] = []
+_told: list[str] = []
+
+
+def _speak(ctx: Context) -> None:
+    for say in (lambda: ctx.log("late"), lambda: ctx.progress(77), lambda: ctx.checkpoint_sync("late"), lambda: ctx._complete_sql()):
+        try:
+            say()
+            _told.append("accepted")
+        except Exception as error:
+            _told.append(type(error).__name__)
+
+
+@app.job("child.chatter", process=True, max_attempts=1)
+def chatter(ctx: Context) -> int:
+    """Logs from a thread while it ends, with more than a channel takes at once."""
+    began = threading.Event()
+
+    def log() -> None:
+        while True:
+            try:
+                ctx.log("y" * 4_000)
+            except WindlassError:
+                return
+            began.set()
+
+    threading.Thread(target=log, daemon=True).start()
+    began.wait(LONG)
+    raise Complete("r" * 900_000)
+
+
+@app.job("child.open", process=True, max_attempts=2)
+def stay_open(folder: str) -> None:
+    """Dies while a process that it started lives on, with all that it had open but what Python closes."""
+    other = os.fork()
+    if other == 0:
+        time.sleep(LONG)
+        os._exit(0)
+    with subprocess.Popen(["sleep", str(LONG)], close_fds=False) as sleeper:
+        Path(folder, "new").write_text(f"{other} {sleeper.pid}")
+        Path(folder, "new").rename(Path(folder, "others"))
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @app.job("child.count", process=True)

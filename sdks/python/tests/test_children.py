@@ -107,6 +107,38 @@ def test_whatever_happens_to_a_child_is_a_failed_attempt(app: App) -> None:
     assert "cannot be stored" in str(jobs["json"].reason) and record(app, after).state == "completed"
 
 
+def test_a_thread_that_a_job_left_behind_speaks_of_no_other_job(app: App) -> None:
+    first, second = child_jobs.leave.enqueue_many_sync([{"n": 1}, {"n": 2}])
+    asyncio.run(drain(app, processes=1))
+    assert record(app, first).state == "completed"
+    after = record(app, second)
+    assert (after.state, after.result, after.report) == ("completed", [["LeaseLost"] * 4, None], None)
+
+
+def test_what_a_thread_says_while_its_job_ends_breaks_nothing(app: App) -> None:
+    ids = child_jobs.chatter.enqueue_many_sync([{}] * 8)
+    asyncio.run(drain(app, processes=1))
+    assert [record(app, id).state for id in ids] == ["completed"] * 8
+
+
+def test_the_death_of_a_child_is_noticed_though_what_it_started_lives_on(app: App, tmp_path: Path) -> None:
+    async def main() -> None:
+        id = await child_jobs.stay_open.enqueue(str(tmp_path))
+        async with app.worker(processes=1):
+            others = [int(other) for other in (await exists(tmp_path / "others")).split()]
+            try:
+                until = time.monotonic() + LONG / 2  # they live for twice as long
+                while record(app, id).state == "running" and time.monotonic() < until:
+                    await asyncio.sleep(0.01)
+                failed = record(app, id)
+                assert failed.errors and "was killed by SIGKILL" in failed.errors[0]["error"], failed
+            finally:
+                for other in others:
+                    os.kill(other, signal.SIGKILL)
+
+    asyncio.run(main())
+
+
 def test_what_is_around_a_child_keeps_no_thread_from_its_next_job(app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A middleware whose outcome cannot be read; and what is no text in the path, as programs put there, which Python leaves out."""
 

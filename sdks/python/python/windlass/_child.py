@@ -24,7 +24,7 @@ from .args import encode
 from .connection import Connection
 from .context import Context, _current
 from .drivers import Statement
-from .errors import WindlassError, error_of
+from .errors import LeaseLost, WindlassError, error_of
 from .handler import Ended, failure, returned
 from .job import Job
 from .outcome import Outcome
@@ -37,34 +37,40 @@ def main(descriptor: int, parent: int) -> None:
         return  # it is gone already
     for number in (signal.SIGINT, signal.SIGTERM):  # of whoever stops the whole group; ends come through the channel
         signal.signal(number, lambda *_: None)
-    Desk(Channel(descriptor)).work()
+    os.set_inheritable(descriptor, False)  # programs that a handler starts would keep the channel open after this process
+    channel: Channel[Any, Any] = Channel(descriptor)
+    os.register_at_fork(after_in_child=channel.close)
+    Desk(channel).work()
 
 
 class Desk:
-    """Where jobs come in and their ends go out."""
+    """Where jobs come in and their ends go out. The parent takes what is said to be of the job that runs."""
 
     def __init__(self, channel: Channel[Any, Any]) -> None:
         self._channel = channel
-        self._jobs: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Turn | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._asking = threading.Lock()
-        self._is_busy = False
+        self._saying = threading.Lock()
+        self._turn: Turn | None = None
         self._process = os.getpid()
-        self.reason: str | None = None
 
     def work(self) -> None:
         """Runs one job after the other."""
         threading.Thread(target=self._listen, name="windlass-parent", daemon=True).start()
-        while (told := self._jobs.get()) is not None:
-            self.reason = None
-            ended, failed = contextvars.Context().run(self._run, told)
-            self._is_busy = False
-            self._say({"type": "ended", "ended": ended, "failed": failed})
+        while (turn := self._jobs.get()) is not None:
+            ended, failed = contextvars.Context().run(self._run, turn)
+            with self._saying:
+                turn.is_over = True
+                self._say({"type": "ended", "ended": ended, "failed": failed})
 
-    def ask(self, kind: str, **more: Any) -> Any:
-        """Asks the parent for something."""
+    def ask(self, turn: Turn, kind: str, **more: Any) -> Any:
+        """Asks the parent for something. Raises where the job has ended: threads that it left behind speak of it, not of the next one."""
         with self._asking:
-            self._say({"type": kind, **more})
+            with self._saying:
+                if turn.is_over:
+                    raise LeaseLost(f"job {turn.told['job']['id']} has ended, and what is said of it comes too late")
+                self._say({"type": kind, **more})
             answer = self._answers.get()
         if "error" in answer:
             error = answer["error"]
@@ -80,24 +86,26 @@ class Desk:
             while True:
                 told = json.loads(self._channel.recv_bytes())
                 if told["type"] == "job":
-                    self._is_busy = True
-                    self._jobs.put(told)
+                    self._turn = Turn(told)
+                    self._jobs.put(self._turn)
                 elif told["type"] == "cancel":
-                    self.reason = told["reason"]
+                    assert self._turn is not None
+                    self._turn.reason = told["reason"]
                 else:
                     self._answers.put(told)
         except (EOFError, OSError):
-            if self._is_busy:
+            if self._turn is not None and not self._turn.is_over:
                 os._exit(1)  # nobody waits for the handler any more
             self._jobs.put(None)
 
-    def _run(self, told: dict[str, Any]) -> tuple[Ended | None, bool]:
+    def _run(self, turn: Turn) -> tuple[Ended | None, bool]:
         try:
+            told = turn.told
             job = find(told["module"], told["name"], told["job"]["kind"])
             if job._connection.url != told["store"]:  # a test's
-                job._connection._lend(Connection(told["store"]))
-            of: Any = ChildJob(self, told["job"])
-            context = ChildContext(of, job._connection, self)
+                job._connection._lend(Connection(told["store"], job._connection._keys))
+            of: Any = ChildJob(self, turn)
+            context = ChildContext(of, job._connection, self, turn)
             _current.set(context)
             with fresh_connections():
                 value = job.handler.call(of, context)
@@ -108,47 +116,56 @@ class Desk:
             return failure(error), not isinstance(error, Outcome)
 
 
+class Turn:
+    """One attempt of a job in this process, until its handler has ended."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        self.told = told
+        self.reason: str | None = None
+        self.is_over = False
+
+
 class ChildJob(SimpleNamespace):
     """One attempt of a job, as ``_native.Job`` is."""
 
-    def __init__(self, desk: Desk, facts: dict[str, Any]) -> None:
-        super().__init__(**facts)
-        self._desk = desk
+    def __init__(self, desk: Desk, turn: Turn) -> None:
+        super().__init__(**turn.told["job"])
+        self._desk, self._turn = desk, turn
 
     @property
     def args(self) -> Any:
         return _native.parse(self.args_json)
 
     def progress(self, percent: float, note: str | None = None) -> None:
-        self._desk.ask("progress", percent=percent, note=note)
+        self._desk.ask(self._turn, "progress", percent=percent, note=note)
 
     def log(self, line: str) -> None:
-        self._desk.ask("log", text=line)
+        self._desk.ask(self._turn, "log", text=line)
 
 
 class ChildContext(Context):
     """The context of a job in a child: what is the store's goes through the parent."""
 
-    __slots__ = ("_desk",)
+    __slots__ = ("_desk", "_turn")
 
-    def __init__(self, job: Any, connection: Connection, desk: Desk) -> None:
-        super().__init__(job, connection, lambda _: desk.reason)
-        self._desk = desk
+    def __init__(self, job: Any, connection: Connection, desk: Desk, turn: Turn) -> None:
+        super().__init__(job, connection, lambda _: turn.reason)
+        self._desk, self._turn = desk, turn
 
     async def checkpoint(self, value: Any) -> None:
         self.checkpoint_sync(value)
 
     def checkpoint_sync(self, value: Any) -> None:
-        self._desk.ask("checkpoint", value=encode(value))
+        self._desk.ask(self._turn, "checkpoint", value=encode(value))
 
     async def last_checkpoint(self) -> Any:
         return self.last_checkpoint_sync()
 
     def last_checkpoint_sync(self) -> Any:
-        return json.loads(self._desk.ask("last_checkpoint"))
+        return json.loads(self._desk.ask(self._turn, "last_checkpoint"))
 
     def _complete_sql(self) -> Statement:
-        statement: Statement = json.loads(self._desk.ask("complete_sql"))
+        statement: Statement = json.loads(self._desk.ask(self._turn, "complete_sql"))
         return statement
 
 

@@ -109,6 +109,8 @@ class Child(Runner):
                 if said["type"] == "ended":
                     return self._ended(said, job)
                 self._send(channel, self._answer(said, job))
+            elif self._is_dead() and not channel.poll():
+                raise EOFError  # though what it started, such as a pool of processes, may have the channel open
             now = time.monotonic()  # however much the child says
             if reason is None and now >= next_look:
                 next_look = now + LOOK
@@ -119,6 +121,9 @@ class Child(Runner):
             elif reason is not None and now > until:
                 self._end()
                 return stopped(reason)
+
+    def _is_dead(self) -> bool:
+        return self._process is not None and self._process.poll() is not None
 
     def _ended(self, said: dict[str, Any], job: _native.Job) -> Ended | None:
         ended = said["ended"]
