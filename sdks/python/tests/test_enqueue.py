@@ -144,6 +144,14 @@ def test_wrong_options_are_refused_by_name(sqlite: App) -> None:
     assert sqlite.sync.jobs().jobs == []
 
 
+def test_tags_that_can_be_read_once_are_those_of_each_job(sqlite: App) -> None:
+    @sqlite.job("a")
+    def job() -> None: ...
+
+    tagged = job.with_options(tags=(tag for tag in "xy"))
+    assert [sqlite.sync.job(tagged.enqueue_sync()).tags for _ in range(2)] == [["x", "y"]] * 2  # type: ignore[union-attr]
+
+
 def test_many_are_stored_in_one_call_all_or_none(app: App) -> None:
     @app.job("a")
     def job(n: int) -> None: ...

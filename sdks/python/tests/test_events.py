@@ -39,6 +39,10 @@ def test_all_events_come_page_after_page(app: App, job: Job[[int]]) -> None:
     assert asyncio.run(rest()) == ids[3:]
     with pytest.raises(InvalidOption):
         next(app.sync.follow_events(after="no cursor"))
+    for lists in ({"queues": "q"}, {"kinds": "a"}, {"events": "enqueued"}):  # which would be as many names as it has letters
+        for ask in (app.sync.events, app.sync.follow_events, app.client.follow_events):
+            with pytest.raises(InvalidOption, match="must be a list of names"):
+                ask(**lists)
 
 
 def test_pages_say_whether_more_follows(app: App, job: Job[[int]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import warnings
+from datetime import datetime, timezone
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,7 @@ def wrong(sqlite: App) -> dict[str, Callable[[], object]]:
         sqlite.run_worker()
 
     schedule: Any = Schedule("nightly", "@daily", "a")  # type: ignore[arg-type]
+    late, once = job.with_options(expires_at=datetime.now(timezone.utc)), job.with_options(idempotency_key="k")
     return {
         "one dict for many": lambda: many({"n": 1}),
         "a text for many": lambda: many("n"),
@@ -80,6 +82,8 @@ def wrong(sqlite: App) -> dict[str, Callable[[], object]]:
         "queues as a text": lambda: some.any_available("mail"),
         "a running loop": lambda: asyncio.run(inside()),
         "a kind as the job": lambda: some.put_schedules([schedule]),
+        "a job that expires at a time": lambda: some.put_schedules([Schedule("nightly", "@daily", late, args={"n": 1})]),
+        "a job with an idempotency key": lambda: some.put_schedules([Schedule("nightly", "@daily", once, args={"n": 1})]),
         "an id as text": lambda: some.job("1"),
         "a state": lambda: some.jobs(state="runing"),
         "an unknown job": lambda: some.wait(4711),
@@ -110,6 +114,8 @@ def wrong(sqlite: App) -> dict[str, Callable[[], object]]:
         ("queues as a text", InvalidOption, "queues must be a list of names, as in ['mail'], got 'mail'"),
         ("a running loop", InvalidOption, "await app.worker().run()"),
         ("a kind as the job", InvalidOption, "schedule 'nightly': its job must be what @app.job made of a function, got 'a'"),
+        ("a job that expires at a time", InvalidOption, "schedule 'nightly': from that time on all of its jobs would be late; say expires_in"),
+        ("a job with an idempotency key", InvalidOption, "schedule 'nightly': each tick fires once by itself, so the job takes no idempotency_key"),
         ("an id as text", InvalidOption, 'id: invalid type: string "1", expected a whole number'),
         ("a state", InvalidOption, "state: unknown variant `runing`, expected one of `scheduled`"),
         ("an unknown job", NotFound, "4711"),

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import signal
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Annotated, Any
 
 import pytest
@@ -174,6 +174,69 @@ def test_models_come_back_as_they_were(sqlite: App) -> None:
 
     told = sqlite.job("told", args=Told)(point.handler.function)
     assert record(sqlite, told.enqueue_sync(Told(password="x"))).args == {"password": "x"}
+
+
+def test_models_in_models_come_back_as_they_were_or_are_refused(sqlite: App) -> None:
+    pydantic = pytest.importorskip("pydantic")
+    got: list[Any] = []
+
+    class Renamed(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        retries: int = pydantic.Field(3, serialization_alias="retryCount")
+
+    class Chosen(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        n: int = pydantic.Field(3, validation_alias=pydantic.AliasChoices("a", "b"))
+        sets: set[str] = set()
+        inner: Renamed | None = None
+
+    class Required(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        n: int = pydantic.Field(serialization_alias="enn")
+
+    class Perhaps(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        inner: Required | None = None
+
+    sent = [
+        Chosen(a=7, sets={"x", "y", "z"}), Chosen(a=7, inner=Renamed(retries=8)),
+        Perhaps(), Perhaps(inner=Required(n=7)),
+    ]  # fmt: skip
+    for model in (Chosen, Perhaps):
+
+        @sqlite.job(f"sent.{model.__name__}", args=model)
+        async def keep(args: Any) -> None:
+            got.append(args)
+
+        for value in sent:
+            if isinstance(value, model):
+                keep.enqueue_sync(value)
+    asyncio.run(drain(sqlite, queues={"default": 1}))
+    assert got == sent
+
+    class Read(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        v: int = pydantic.Field(0, validation_alias="inV")
+
+    class Reads(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        inner: Read | None = None
+
+    reads = sqlite.job("reads", args=Reads)(keep.handler.function)
+    reads.enqueue_sync(Reads())
+    with pytest.raises(InvalidArgs, match="a Reads does not read what it writes: Reads.inner.v comes back as another value"):
+        reads.enqueue_sync(Reads(inner=Read(inV=5)))
+
+    class Secret(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        password: pydantic.SecretStr
+
+    class Account(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        logins: list[Secret] | None = None
+
+    with pytest.raises(InvalidArgs, match="Secret.password is a secret"):
+        sqlite.job("account", args=Account)(keep.handler.function)
+
+    @dataclass
+    class Given:
+        x: int
+        y: InitVar[int] = 1
+
+    with pytest.raises(InvalidArgs, match=r"Given\(y=..\) is no field"):
+        sqlite.job("given", args=Given)(keep.handler.function)
 
 
 def test_a_signal_stops_all_workers_of_a_loop(sqlite: App) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import inspect
 import json
 import json.encoder
 import threading
@@ -11,10 +12,10 @@ from collections.abc import Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import PurePath
-from typing import Any, Callable, get_args, get_origin
+from typing import Any, Callable
 from uuid import UUID
 
-from . import _no_json
+from . import _no_json, _pydantic
 from .errors import InvalidArgs
 
 
@@ -87,33 +88,11 @@ def encode(value: object) -> str:
         raise InvalidArgs(f"no JSON: {_no_json.words(value, error, _text)}") from None
 
 
-def _is_secret(annotation: Any) -> bool:
-    kind = get_origin(annotation) or annotation
-    if getattr(kind, "__module__", "") == "pydantic.types" and getattr(kind, "__name__", "") in ("Secret", "SecretStr", "SecretBytes"):
-        return True
-    return any(_is_secret(part) for part in get_args(annotation))
-
-
-def _refuse_secrets(model: Any) -> None:
-    """What pydantic writes of a secret is stars: the handler would be given these."""
-    decorators = getattr(model, "__pydantic_decorators__", None)
-    if getattr(decorators, "field_serializers", None) or getattr(decorators, "model_serializers", None):
-        return  # it may write its secrets
-    for name, field in getattr(model, "model_fields", {}).items():
-        written = any(type(note).__name__ in ("PlainSerializer", "WrapSerializer") for note in field.metadata)
-        if not written and _is_secret(field.annotation):
-            raise InvalidArgs(
-                f"{model.__name__}.{name} is a secret, and pydantic writes stars for it: give the field a serializer, "
-                "or make it a plain text and the job encrypted=True"
-            )
-
-
-def misfit(error: Exception) -> str:
-    """Why args do not fit, in words that show none of them, which may be encrypted: pydantic's own do."""
-    if type(error).__module__.split(".")[0] != "pydantic_core":
-        return str(error)
-    found: Any = error
-    return "; ".join(f"{'.'.join(map(str, one['loc'])) or 'the whole'}: {one['msg']}" for one in found.errors())
+def _refuse_more(model: type, names: list[str]) -> None:
+    """What a dataclass takes and does not keep, such as an InitVar, cannot be given to the handler's."""
+    for name, parameter in inspect.signature(model).parameters.items():
+        if name not in names and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise InvalidArgs(f"{model.__name__}({name}=..) is no field, so a job cannot carry it: make it one, or leave it out")
 
 
 class Model:
@@ -124,12 +103,13 @@ class Model:
         self.read: Callable[[Any], Any]
         self._write: Callable[[Any], object]
         if hasattr(model, "model_validate_json"):
-            _refuse_secrets(model)
+            _pydantic.refuse_secrets(model)
             validate: Callable[[str], Any] = model.model_validate_json
             self.read = lambda job: validate(job.args_json)
-            self._write = _writer(model)
+            self._write = _pydantic.writer(model)
         elif dataclasses.is_dataclass(model):
             names = [field.name for field in dataclasses.fields(model) if field.init]
+            _refuse_more(model, names)
             self.read = lambda job: model(**job.args)
             self._write = lambda value: {name: getattr(value, name) for name in names}
         else:
@@ -144,39 +124,4 @@ class Model:
         except InvalidArgs:
             raise
         except Exception as error:  # of a serializer, which may be the user's
-            raise InvalidArgs(f"the {self.model.__name__} cannot be written as JSON: {misfit(error)}") from error
-
-
-def _writer(model: Any) -> Callable[[Any], object]:
-    """Writes a model of pydantic under the names by which it is read."""
-    renamed = {}
-    for name, field in model.model_fields.items():
-        written = field.serialization_alias or name
-        read = field.validation_alias or field.alias or name
-        if isinstance(read, str) and read != written:
-            renamed[written] = read
-
-    def dump(value: Any, by_alias: bool) -> Any:
-        dumped = value.model_dump(mode="json", by_alias=by_alias, round_trip=True)
-        if by_alias and renamed and isinstance(dumped, dict):
-            return {renamed.get(name, name): part for name, part in dumped.items()}
-        return dumped
-
-    known: list[bool] = []  # whether aliases are written, once it was tried
-
-    def write(value: Any) -> object:
-        if known:
-            return dump(value, known[0])
-        error: Exception | None = None
-        for by_alias in (True, False):  # models inside this one may write names that they do not read
-            written = dump(value, by_alias)
-            try:
-                model.model_validate_json(_json.encode(written))
-            except ValueError as refused:
-                error = error or refused
-            else:
-                known.append(by_alias)
-                return written
-        raise InvalidArgs(f"a {model.__name__} does not read what it writes: {error}")
-
-    return write
+            raise InvalidArgs(f"the {self.model.__name__} cannot be written as JSON: {_pydantic.misfit(error)}") from error

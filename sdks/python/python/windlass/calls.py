@@ -50,11 +50,15 @@ def wait(id: int, timeout: Duration) -> Call[JobRecord | None]:
     return Call("wait", _given(id=id, timeout_ms=millis(timeout, "timeout")), _job)
 
 
+def names(option: str, given: Iterable[str]) -> list[str]:
+    """The names that an option lists."""
+    if isinstance(given, str):  # which would be as many names as it has letters
+        raise InvalidOption(f"{option} must be a list of names, as in [{given!r}], got {given!r}")
+    return list(given)
+
+
 def any_available(queues: Iterable[str], kinds: Iterable[str] | None) -> Call[bool]:
-    for name, given in (("queues", queues), ("kinds", kinds)):
-        if isinstance(given, str):  # which would be as many names as it has letters
-            raise InvalidOption(f"{name} must be a list of names, as in [{given!r}], got {given!r}")
-    return Call("any_available", _given(queues=list(queues), kinds=None if kinds is None else list(kinds)), bool)
+    return Call("any_available", _given(queues=names("queues", queues), kinds=None if kinds is None else names("kinds", kinds)), bool)
 
 
 def result(id: int) -> Call[Any]:
@@ -209,6 +213,11 @@ def preview(spec: dict[str, Any], after: datetime | None, count: int) -> Call[li
 
 def events(after: str | None, **filter: Any) -> Call[EventPage]:
     return Call("events", _given(**{"from": after}, **filter), EventPage._read)
+
+
+def event_filter(queues: Iterable[str], kinds: Iterable[str], events: Iterable[str], limit: int) -> dict[str, Any]:
+    """Which events are asked for."""
+    return {"queues": names("queues", queues), "kinds": names("kinds", kinds), "events": names("events", events), "limit": limit}
 
 
 def history(last: Duration, step: Duration | None, **filter: Any) -> Call[History]:

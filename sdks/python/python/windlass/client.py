@@ -199,12 +199,12 @@ class Client(_Calling):
 
         Raises :class:`windlass.errors.EventsExpired` when events behind the cursor were removed, or it is of another store.
         """
-        page = await self._send(calls.events(after, queues=list(queues), kinds=list(kinds), events=list(events), limit=limit))
+        page = await self._send(calls.events(after, **calls.event_filter(queues, kinds, events, limit)))
         return page.events, page.next
 
     def follow_events(self, *, after: str | None = None, queues: Sequence[str] = (), kinds: Sequence[str] = (), events: Sequence[str] = (), limit: int = 1000) -> Events:
         """All that happened to jobs behind the cursor ``after`` (``"start"`` by default, or ``"now"``) and all that will: :class:`windlass.Events`. ``limit``: how many are asked for at a time."""
-        return Events(self._connection, after, queues=list(queues), kinds=list(kinds), events=list(events), limit=limit)
+        return Events(self._connection, after, **calls.event_filter(queues, kinds, events, limit))
 
     async def history(self, last: Duration, *, step: Duration | None = None, queue: str | None = None, kind: str | None = None, outcome: str | None = None) -> History:
         """How many jobs ended how in the ``last`` time, up to 30 days, by time, queue and kind. A ``step`` is of whole minutes, by default one.
@@ -431,12 +431,12 @@ class SyncClient(_Calling):
 
         Raises :class:`windlass.errors.EventsExpired` when events behind the cursor were removed, or it is of another store.
         """
-        page = self._send(calls.events(after, queues=list(queues), kinds=list(kinds), events=list(events), limit=limit))
+        page = self._send(calls.events(after, **calls.event_filter(queues, kinds, events, limit)))
         return page.events, page.next
 
     def follow_events(self, *, after: str | None = None, queues: Sequence[str] = (), kinds: Sequence[str] = (), events: Sequence[str] = (), limit: int = 1000) -> Events:
         """All that happened to jobs behind the cursor ``after`` (``"start"`` by default, or ``"now"``) and all that will: :class:`windlass.Events`. ``limit``: how many are asked for at a time."""
-        return Events(self._connection, after, queues=list(queues), kinds=list(kinds), events=list(events), limit=limit)
+        return Events(self._connection, after, **calls.event_filter(queues, kinds, events, limit))
 
     def history(self, last: Duration, *, step: Duration | None = None, queue: str | None = None, kind: str | None = None, outcome: str | None = None) -> History:
         """How many jobs ended how in the ``last`` time, up to 30 days, by time, queue and kind. A ``step`` is of whole minutes, by default one.

@@ -8,9 +8,10 @@ import typing
 from typing import Any, Callable
 
 from . import _native
+from ._pydantic import misfit
 from ._signatures import hints, is_context, signature, takes_context, takes_contexts
 from ._telling import logger
-from .args import Model, encode, misfit
+from .args import Model, encode
 from .context import Context
 from .errors import InvalidArgs, InvalidOption
 from .options import OPTIONS

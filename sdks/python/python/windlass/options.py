@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Literal, Mapping, Sequence
@@ -117,6 +118,8 @@ class Options:
     def __post_init__(self) -> None:
         refuse_other("unique", self.unique, Unique, "'user/7'")
         refuse_other("backoff", self.backoff, Backoff, "'1m'")
+        if isinstance(self.tags, Iterator):  # which would give its tags to the first job only
+            object.__setattr__(self, "tags", list(self.tags))
 
     def _with(self, changes: Mapping[str, Any]) -> Options:
         for name in changes:

@@ -42,6 +42,10 @@ class Schedule:
         job["args"] = handler.model.check(self.args) if handler.model else handler.args_of((), self.job._named(self.args or {}))
         if self.job.options.delay is not None or self.job.options.at is not None:
             raise InvalidOption(f"schedule {self.name!r}: its ticks say when its job runs, so the job takes no delay or time")
+        if self.job.options.expires_at is not None:
+            raise InvalidOption(f"schedule {self.name!r}: from that time on all of its jobs would be late; say expires_in, which each of them begins anew")
+        if self.job.options.idempotency_key is not None:
+            raise InvalidOption(f"schedule {self.name!r}: each tick fires once by itself, so the job takes no idempotency_key")
         spec: dict[str, Any] = {
             "name": self.name,
             "cron": self.cron,

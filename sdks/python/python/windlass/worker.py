@@ -18,10 +18,11 @@ from ._forks import end_in_fork
 from ._greenlets import patched_by
 from ._in_thread import Left, in_thread
 from ._pool import Pool
+from ._pydantic import misfit
 from ._telling import logger
 from ._twice import twice
 from ._watch import Watch
-from .args import encode, misfit
+from .args import encode
 from .children import Child
 from .connection import mailbox
 from .context import Context, _current
