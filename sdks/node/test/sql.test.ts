@@ -284,9 +284,39 @@ onPostgres('options that hold by API hold by SQL', async ({ windlass }, t) => {
   assert.equal(expiring.args, null)
 })
 
+onPostgres('what is refused leaves the transaction as it was', async ({ windlass }, t) => {
+  const client = await pool(t).connect()
+  t.after(() => client.release())
+  const any = defineJob<unknown>('any')
+  await client.query('begin')
+  for (const [args, options, name] of [
+    [{ a: 'a\0' }, {}, 'InvalidArgs'], [{ a: '\ud83d' }, {}, 'InvalidArgs'], [{ 'a\0': 1 }, {}, 'InvalidArgs'], [{}, { meta: { a: '\ud800' } }, 'InvalidOption'],
+    [{}, { queue: 'no spaces' }, 'InvalidName'], [{}, { key: 'k'.repeat(300) }, 'InvalidOption'], [{}, { priority: 101 }, 'InvalidOption'],
+    [{}, { expiresIn: 0 }, 'InvalidOption'], [{}, { tags: [1] }, 'InvalidOption'], [{}, { scheduledAt: new Date(8.64e15) }, 'InvalidOption'],
+    [{}, { unique: { fields: ['none'] } }, 'InvalidArgs'], [{}, { idempotencyKey: 'k', maxAttempts: 0 }, 'InvalidOption'],
+  ] as Array<[unknown, any, string]>) {
+    await assert.rejects(windlass.enqueueIn(client, any, args, options), { name }, JSON.stringify([args, options]))
+    assert.deepEqual((await client.query('select 1 as one')).rows, [{ one: 1 }], JSON.stringify([args, options]))
+  }
+  const id = await windlass.enqueueIn(client, any, { a: '\\u0000 \\ud800 \u{1f600}' })
+  await client.query('commit')
+  assert.deepEqual((await windlass.job(id))!.args, { a: '\\u0000 \\ud800 \u{1f600}' })
+})
+
+onPostgres('unique jobs of a transaction take their keys in one order, and answer in that of the call', async ({ windlass }, t) => {
+  const index = defineJob<object>('index', { unique: { fields: ['user', 'of'] } })
+  const jobs = [3, 20, 1, 100].map(user => ({ user, of: { b: 1, a: user } }))
+  const order = (args: object[]) => JSON.parse(enqueueManySql(index, args)[1][0]!).map((job: { args: { user: number } }) => job.args.user)
+  assert.deepEqual(order(jobs), order([...jobs].reverse().map(({ user, of: { a, b } }) => ({ of: { a, b }, user }))))
+  const ids = await windlass.enqueueManyIn(pool(t), index, jobs)
+  assert.deepEqual((await Promise.all(ids.map(id => windlass.job(id)))).map(job => job!.args), jobs)
+})
+
 test('statements are plain text with text parameters, for edge runtimes', () => {
   const [text, params] = enqueueSql(mail, { to: 'a' }, { schema: 'job"s' })
   assert.match(text, /^SELECT id FROM "job""s"\.enqueue_many\(/)
+  assert.match(enqueueSql(mail, { to: 'a' }, { schema: 'a$$b', unique: { args: true } })[0], / LATERAL "a\$\$b"\.enqueue_unique\(/)
+  for (const to of ['a\0', '\ud800']) assert.throws(() => enqueueSql(mail, { to }), { name: 'InvalidArgs', message: /no text that can be stored/ })
   assert.deepEqual(JSON.parse(params[0]!), [{ kind: 'mail.send', queue: 'mail', max_attempts: 5, args: { to: 'a' } }])
   for (const [text, params] of [
     enqueueSql(mail, { to: 'a' }), enqueueManySql(mail, [{ to: 'a' }], { idempotencyKey: 'k' }), enqueueSql(mail, { to: 'a' }, { unique: { args: true } }),

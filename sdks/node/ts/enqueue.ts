@@ -78,13 +78,16 @@ export async function bulk (job: JobDefinition, args: unknown[], options?: Enque
     throw new InvalidOption('invalid_option', `enqueueMany takes an array of args, one of each job, got ${typeof args}`)
   }
   refuseNoKey(key)
-  return checkedAnd(job, args, () => {
-    const text = encodeAll(job.kind, args)
-    const says = options && Object.keys(options).length > 0
-    const wire = says ? encode(wireJob(job.kind, job.options, options), OPTIONS, InvalidOption) : defined(job)
-    const once = key === undefined ? '' : `,"idempotency_key":${encode(key, OPTIONS, InvalidOption)}`
-    return `{"job":${wire}${once},"args":${text}}`
-  })
+  return checkedAnd(job, args, () => bulkText(job, args, options, key))
+}
+
+/** The same, of args that another one checks. */
+export function bulkText (job: JobDefinition, args: unknown[], options?: EnqueueOptions, key?: string): string {
+  const text = encodeAll(job.kind, args)
+  const says = options && Object.keys(options).length > 0
+  const wire = says ? encode(wireJob(job.kind, job.options, options), OPTIONS, InvalidOption) : defined(job)
+  const once = key === undefined ? '' : `,"idempotency_key":${encode(key, OPTIONS, InvalidOption)}`
+  return `{"job":${wire}${once},"args":${text}}`
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Connection } from './connection.js'
 import type { JobDefinition } from './define.js'
-import { bulk, checkedAnd, needsJob, sending } from './enqueue.js'
+import { bulk, bulkText, checkedAnd, needsJob, sending } from './enqueue.js'
 import { Unsupported } from './errors.js'
 import type { EnqueueOptions } from './options.js'
 import { idsOf, runSql, type EnqueueSqlOptions } from './sql/enqueue_by.js'
@@ -18,8 +18,11 @@ export async function enqueueIn (on: Connection, executor: Executor, job: JobDef
 async function store (on: Connection, schema: string, executor: Executor, job: JobDefinition, args: unknown[], options: EnqueueSqlOptions): Promise<number[]> {
   const { schema: other, idempotencyKey, ...rest } = options
   if (other === undefined && idempotencyKey === undefined && args.length > 0 && beyondSql(job, rest)) return byEngine(on, executor, job, args, rest)
-  const statement = await checkedAnd(job, args, () => args.length > 0 ? enqueueManySql(job, args, { ...options, schema: other ?? schema }) : undefined)
-  return statement ? idsOf(await runSql(executor, statement)) : []
+  if (args.length === 0) return []
+  const { statement, jobs } = await checkedAnd(job, args, () =>
+    ({ statement: enqueueManySql(job, args, { ...options, schema: other ?? schema }), jobs: bulkText(job, args, rest) }))
+  await on.text('check_jobs', jobs) // what the server refused would end the user's transaction
+  return idsOf(await runSql(executor, statement))
 }
 
 /** A statement of the engine's for one job. */

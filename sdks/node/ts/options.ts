@@ -88,6 +88,9 @@ export type WireJob = { kind: string } & Record<string, unknown>
 export function wireJob (kind: string, defaults: JobOptions, options: EnqueueOptions = {}): WireJob {
   onlyKnown(options, KNOWN, `a job of kind "${kind}"`)
   const all: EnqueueOptions = { ...defaults, ...said(options) }
+  const none = Object.entries(all).find(([name, value]) => value === null && name !== 'unique')
+  // As of a row that has none: a job without its key, or in another queue, is not what was meant.
+  if (none !== undefined) throw new InvalidOption('invalid_option', `${none[0]} of a job of kind "${kind}" is null: leave it out where that is meant`)
   if (all.unique !== undefined) onlyKnown(all.unique, OF_UNIQUE, 'unique')
   const wrong = all.unique && wrongUnique(all.unique, all.expiresIn)
   if (wrong !== undefined) throw new InvalidOption('invalid_option', `a unique job of kind "${kind}": ${wrong}`)
@@ -177,6 +180,7 @@ export function span (duration: Duration | undefined, what: string): number | un
 /** The text of a time that may be left out. */
 export function time (date: Date | undefined, what: string): string | undefined {
   if (date === undefined) return undefined
-  if (date instanceof Date && !Number.isNaN(date.getTime())) return date.toISOString()
+  const text = date instanceof Date && !Number.isNaN(date.getTime()) ? date.toISOString() : '-'
+  if (/^\d/.test(text)) return text // years of four digits
   throw new InvalidOption('invalid_option', `${what} must be a valid Date, got ${String(date)}`)
 }

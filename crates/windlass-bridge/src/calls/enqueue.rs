@@ -59,6 +59,10 @@ pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
             .into_iter()
             .map(|job| client.enqueue_sql(job).map(sql_json))
             .collect::<Result<Vec<_>>>()?),
+        ("check_jobs", None) => {
+            jobs.into_iter().try_for_each(|job| client.enqueue_sql(job).map(drop))?;
+            say(&json!({}))
+        }
         ("enqueue", None) => say(&json!({ "ids": client.enqueue_many(jobs).await?, "repeated": false })),
         ("enqueue", Some(key)) => {
             let EnqueuedOnce { ids, repeated } = client.enqueue_many_once(&key, jobs).await?;

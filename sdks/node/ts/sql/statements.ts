@@ -1,5 +1,5 @@
 import type { ArgsInput, JobDefinition } from '../define.js'
-import { InvalidOption } from '../errors.js'
+import { InvalidArgs, InvalidOption } from '../errors.js'
 import { encode, encodeStored } from '../json.js'
 import { refuseNoKey, wireJob, type EnqueueOptions, type WireJob } from '../options.js'
 
@@ -22,7 +22,8 @@ const jobs = (param: string) => `(SELECT jsonb_agg((j - 'delay_ms' - 'expires_in
   `'timeout', (j->>'timeout_ms')::int8 * interval '1 millisecond')) ORDER BY n) ` +
   `FROM jsonb_array_elements(${param}::text::jsonb) WITH ORDINALITY AS job(j, n))`
 
-const UNIQUE = `SELECT u.id FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS job(j, n), LATERAL {schema}.enqueue_unique(` +
+// Jobs come in the order of their keys, and n is the place of each in the call.
+const UNIQUE = `SELECT u.id FROM jsonb_array_elements($1::text::jsonb) AS job(j), LATERAL {schema}.enqueue_unique(` +
   `j->>'kind', j->'args', unique_key => j->>'unique_key', ` +
   `unique_fields => CASE WHEN j->'unique_fields' IS NOT NULL THEN ARRAY(SELECT jsonb_array_elements_text(j->'unique_fields')) END, ` +
   `unique_in => coalesce(j->>'unique_in', 'kind'), unique_until => coalesce(j->>'unique_until', 'finished'), ` +
@@ -30,7 +31,7 @@ const UNIQUE = `SELECT u.id FROM jsonb_array_elements($1::text::jsonb) WITH ORDI
   `max_wait => (j->>'max_wait_ms')::int8 * interval '1 millisecond', queue => coalesce(j->>'queue', 'default'), ` +
   `priority => coalesce((j->>'priority')::int4, 0), max_attempts => coalesce((j->>'max_attempts')::int4, 20), ` +
   `scheduled_at => coalesce((j->>'scheduled_at')::timestamptz, clock_timestamp() + (j->>'delay_ms')::int8 * interval '1 millisecond'), ` +
-  `key => j->>'key', meta => j->'meta') AS u ORDER BY n`
+  `key => j->>'key', meta => j->'meta') AS u ORDER BY (j->>'n')::int4`
 
 /**
  * The statement that enqueues a job, for any driver of PostgreSQL, edge runtimes included. It gives one row with the column `id`.
@@ -52,21 +53,51 @@ export function enqueueManySql<J extends JobDefinition> (job: J, args: Array<Arg
   const wire = wireJob(job.kind, job.options, rest)
   const { unique_args: byArgs, encrypted, ...one } = wire
   refuseTwice(one)
-  const start = encode(one, 'the options of the job', InvalidOption).slice(0, -1)
-  const text = (each: unknown) => encodeStored(each === undefined ? {} : each, `the args of kind "${job.kind}"`)
-  const all = `[${args.map(each => `${start},"args":${text(each)}}`).join(',')}]`
+  const start = wellFormed(encode(one, OPTIONS, InvalidOption), OPTIONS, InvalidOption).slice(0, -1)
+  const what = `the args of kind "${job.kind}"`
+  const texts = args.map(each => wellFormed(encodeStored(each === undefined ? {} : each, what), what, InvalidArgs))
+  const list = (jobs: string[]) => `[${jobs.join(',')}]`
   const name = `"${schema.replaceAll('"', '""')}"`
   if (encrypted) {
     throw new InvalidOption('invalid_option', `jobs of kind "${job.kind}" are encrypted, which plain SQL cannot do; windlass.enqueueIn does, with keys and without an idempotencyKey`)
   }
   if (byArgs || one.unique_key !== undefined || one.unique_fields !== undefined) {
     refuseUnique(one, idempotencyKey)
-    return [UNIQUE.replace('{schema}', name), [all]]
+    const places = inOneOrder(texts, one.unique_fields as readonly string[] | undefined)
+    return [UNIQUE.replace('{schema}', () => name), [list(places.map(n => `${start},"n":${n},"args":${texts[n]}}`))]]
   }
+  const all = list(texts.map(text => `${start},"args":${text}}`))
   if (idempotencyKey !== undefined) {
     return [`SELECT id FROM ${name}.enqueue_many_once($1::text, ${jobs('$2')}) AS id`, [idempotencyKey, all]]
   }
   return [`SELECT id FROM ${name}.enqueue_many(${jobs('$1')}) AS id`, [all]]
+}
+
+const OPTIONS = 'the options of the job'
+
+/** Refuses what JSON can write and PostgreSQL cannot store, which would end the transaction that it comes in. */
+function wellFormed (text: string, what: string, refused: typeof InvalidArgs | typeof InvalidOption): string {
+  const [, code] = /(?<!\\)(?:\\\\)*\\u(0000|d[89a-f][0-9a-f]{2})/.exec(text) ?? []
+  if (code === undefined) return text
+  throw new refused(refused === InvalidArgs ? 'invalid_args' : 'invalid_option', `${what} have ${code === '0000' ? 'a NUL character' : 'half of a surrogate pair'}, which is no text that can be stored`)
+}
+
+/** The places of jobs in the order of what makes them unique: transactions that take the same keys in another order would wait for each other. */
+function inOneOrder (texts: string[], fields: readonly string[] | undefined): number[] {
+  const places = [...texts.keys()]
+  if (texts.length < 2) return places
+  const keys = texts.map(text => {
+    const args = JSON.parse(text)
+    return JSON.stringify(sorted(fields ? fields.map(field => args?.[field]) : args))
+  })
+  return places.sort((a, b) => keys[a]! < keys[b]! ? -1 : Number(keys[a]! > keys[b]!))
+}
+
+/** The value with the fields of all objects in one order. */
+function sorted (value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.entries(value).sort(([a], [b]) => a < b ? -1 : 1).flatMap(([name, part]) => [name, sorted(part)])
 }
 
 /** What the SQL function for unique jobs does not take, by its names on the wire and here. */
@@ -80,8 +111,13 @@ export function beyondSql (job: JobDefinition, options: EnqueueOptions): boolean
   return wire.encrypted === true || Boolean(wire.unique_key ?? wire.unique_fields ?? wire.unique_args) && BEYOND.some(([name]) => wire[name] !== undefined)
 }
 
-/** What excludes each other, which the statement would choose between. */
+/** What excludes each other, which the statement would choose between, and what it would take for something else. */
 function refuseTwice (job: WireJob): void {
+  if (job.expires_in_ms === 0) throw new InvalidOption('invalid_option', 'expiresIn of 0 leaves no time to start the job; leave it out')
+  const { tags } = job
+  if (tags !== undefined && !(Array.isArray(tags) && tags.every(tag => typeof tag === 'string'))) {
+    throw new InvalidOption('invalid_option', `tags must be an array of texts, got ${JSON.stringify(tags)}`)
+  }
   for (const [at, span, options] of [['scheduled_at', 'delay_ms', 'scheduledAt and delay'], ['expires_at', 'expires_in_ms', 'expiresAt and expiresIn']] as const) {
     if (job[at] !== undefined && job[span] !== undefined) throw new InvalidOption('invalid_option', `${options} exclude each other`)
   }
