@@ -157,6 +157,11 @@ impl Faults {
         self.deregistered.get(&worker).is_some_and(|sent| *sent <= at)
     }
 
+    /// Whether some worker began to hand everything back between these times.
+    pub(super) fn some_deregistered(&self, after: u64, before: u64) -> bool {
+        self.deregistered.values().any(|sent| (after..before).contains(sent))
+    }
+
     /// A fault that hit the process, or all, between `from` and `until`, its aftermath included.
     pub(super) fn explains(
         &self,

@@ -126,7 +126,8 @@ pub(super) struct Job {
 /// What a producer knows of a key.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Key {
-    pub(super) sent: bool,
+    /// When it was sent first.
+    pub(super) sent: Option<u64>,
     pub(super) failed: bool,
     pub(super) unknown: bool,
     pub(super) rolled_back: bool,
@@ -231,7 +232,9 @@ impl Jobs {
             What::Replaced { key, id, sent } => {
                 self.keys.entry(key).or_default().replaced = Some((id, sent, event.at));
             }
-            What::EnqueueSent { key } => self.keys.entry(key).or_default().sent = true,
+            What::EnqueueSent { key } => {
+                self.keys.entry(key).or_default().sent.get_or_insert(event.at);
+            }
             What::EnqueueFailed { key } => self.keys.entry(key).or_default().failed = true,
             What::EnqueueUnknown { key } => self.keys.entry(key).or_default().unknown = true,
             What::RolledBack { key, .. } => self.keys.entry(key).or_default().rolled_back = true,

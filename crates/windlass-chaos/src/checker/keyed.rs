@@ -15,9 +15,9 @@ use crate::keys::{KEY_LIMIT, has_rate, is_serial, key_of};
 use std::collections::BTreeMap;
 use windlass_core::RateLimit;
 
-pub(super) fn check(jobs: &Jobs, faults: &Faults, rules: &Rules, report: &mut Report) {
+pub(super) fn check(all: &Jobs, faults: &Faults, rules: &Rules, report: &mut Report) {
     let mut by_key: BTreeMap<u32, Vec<&Job>> = BTreeMap::new();
-    for job in jobs.by_id.values() {
+    for job in all.by_id.values() {
         if let Some(number) = number_of(job) {
             by_key.entry(key_of(number, rules.keys)).or_default().push(job);
         }
@@ -32,7 +32,7 @@ pub(super) fn check(jobs: &Jobs, faults: &Faults, rules: &Rules, report: &mut Re
             in_order(key, &jobs, faults, report);
         }
         if rules.all_serial {
-            in_turn(key, &jobs, report);
+            in_turn(key, &jobs, all, faults, report);
         }
     }
 }
@@ -112,16 +112,21 @@ fn in_order(key: u32, jobs: &[&Job], faults: &Faults, report: &mut Report) {
 }
 
 /// A job is not handed out while one of a lower id is there and not over: in runs whose jobs are of one priority, and due at once. What ended a job is
-/// flushed before the next is handed out, so no crash explains another order. Of a job that a worker had which died before it could note so, nobody knows when it was first handed
-/// out: perhaps before the earlier one was there.
-fn in_turn(key: u32, jobs: &[&Job], report: &mut Report) {
+/// flushed before the next is handed out, so no crash explains another order. Of a job that a worker had which died or stopped before it could note so, nobody knows when it was
+/// first handed out: perhaps before the earlier one was there. (Serial, seed 2026: a worker was told to stop while it claimed nine jobs, and gave them back; an
+/// enqueue of lower ids was committed meanwhile.)
+fn in_turn(key: u32, jobs: &[&Job], all: &Jobs, faults: &Faults, report: &mut Report) {
     for (nth, later) in jobs.iter().enumerate() {
         let first = later.holds.iter().min_by_key(|hold| hold.sent);
         let Some(first) = first.filter(|hold| hold.crashes == 0) else { continue };
         let was_there =
             |job: &&&Job| job.retries_asked == 0 && job.acked_key.is_some() && job.acked < first.sent;
         let comes_after = |job: &&&Job| job.holds.iter().any(|hold| hold.sent > first.claimed);
-        if let Some(earlier) = jobs[..nth].iter().filter(was_there).find(comes_after) {
+        let sent = later.acked_key.and_then(|key| all.keys.get(&key)?.sent).unwrap_or_default();
+        let may_be_given_back = || faults.some_deregistered(sent, first.sent);
+        if let Some(earlier) = jobs[..nth].iter().filter(was_there).find(comes_after)
+            && !may_be_given_back()
+        {
             let text = format!(
                 "job {} of serial key {key} was handed out before job {}, which was there",
                 later.id, earlier.id

@@ -106,9 +106,9 @@ fn phantom(job: &Job, jobs: &Jobs, report: &mut Report) {
     }
     for key in job.seen_keys.iter().copied().chain(job.records.iter().map(|record| record.key)) {
         let known = jobs.keys.get(&key).copied().unwrap_or_default();
-        let why = if !known.sent && Tick::of_key(key).is_some() {
+        let why = if known.sent.is_none() && Tick::of_key(key).is_some() {
             continue;
-        } else if !known.sent {
+        } else if known.sent.is_none() {
             "nobody enqueued it"
         } else if known.failed && !known.unknown && known.acked.is_none() {
             "its enqueue failed for certain"

@@ -37,6 +37,7 @@ fn keyed_by(rules: &Rules, steps: &[(i64, &str)]) -> Report {
             "stored" => told
                 .then(PRODUCER, What::EnqueueSent { key: id % 4 })
                 .then(PRODUCER, What::EnqueueAcked { key: id % 4, id }),
+            "leaves" => told.then(TWO, What::DeregisterSent { worker: 2 }),
             "unheard" => told.then(TWO, What::RescueSent { call: 1 }),
             "retry" => told.then(ONE, What::RetryAsked { id, done: false }),
             "commits" => told.then(ONE, What::EffectSent { worker, id, seq }),
@@ -114,6 +115,21 @@ fn i8_the_earlier_job_of_a_serial_key_goes_first() {
     let unnoted =
         [(12, "stored"), (8, "stored"), (12, "claim crashed"), (12, "ends"), (8, "claim"), (8, "ends")];
     assert!(!out_of_turn(&unnoted), "a worker that died had it first: perhaps before the other was there");
+    let given_back = [
+        (12, "stored"),
+        (8, "stored"),
+        (0, "leaves"),
+        (12, "claim"),
+        (12, "ends"),
+        (8, "claim"),
+        (8, "ends"),
+    ];
+    assert!(!out_of_turn(&given_back), "so may one that stopped");
+    for before_or_after in [0, 5] {
+        let mut steps = turned.to_vec();
+        steps.insert(before_or_after, (0, "leaves"));
+        assert!(out_of_turn(&steps), "not one that left before it was stored, or after it was handed out");
+    }
     let beside = [(8, "stored"), (13, "stored"), (13, "claim"), (13, "ends"), (8, "claim"), (8, "ends")];
     assert!(!out_of_turn(&beside), "they have different keys");
 }
