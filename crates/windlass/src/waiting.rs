@@ -1,23 +1,20 @@
+mod look;
+
+use look::{Looking, look};
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use tokio::{
     sync::{Notify, oneshot},
     task::JoinHandle,
-    time::{Instant, sleep, timeout},
+    time::{Instant, timeout},
 };
-use windlass_core::{Ended, Error, ErrorKind, JobId, JobRecord, Result, Store, Wake};
+use windlass_core::{Ended, Error, ErrorKind, JobId, JobRecord, Result, Store};
 
 /// The first and the longest pause between two looks at the jobs that are waited for, while no hint comes.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(2), Duration::from_secs(1));
-/// A look at the jobs is followed by a pause so many times as long, however many are waited for.
-const REST: u32 = 3;
-/// How many jobs one look asks for.
-const TOGETHER: usize = 1_000;
-/// How long the connection for hints is kept when nobody waits any more.
-const KEEP: Duration = Duration::from_secs(10);
 /// How long a client that is closed waits for the end of the task, which may be of a runtime that does not run.
 const LONGEST_END: Duration = Duration::from_secs(1);
 
@@ -37,12 +34,36 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    jobs: HashMap<JobId, Vec<Told>>,
-    /// Those of them that were not looked at yet.
-    new: HashSet<JobId>,
+    jobs: HashMap<JobId, Waited>,
     /// Whether the task runs.
     looking: bool,
     task: Option<JoinHandle<()>>,
+}
+
+impl State {
+    /// Whoever waits for the job, which is not waited for any more.
+    fn take(&mut self, job: JobId) -> Vec<Told> {
+        self.jobs.remove(&job).map(|job| job.told).unwrap_or_default()
+    }
+}
+
+/// A job that is waited for.
+#[derive(Default)]
+struct Waited {
+    told: Vec<Told>,
+    /// When to look at it by itself, and the pause after that. Nothing once that pause is the longest: then it is looked at with all others.
+    soon: Option<(Instant, Duration)>,
+}
+
+impl Waited {
+    fn is_due(&self, now: Instant) -> bool {
+        self.soon.is_some_and(|(at, _)| at <= now)
+    }
+
+    fn is_looked_at(&mut self, now: Instant) {
+        let soon = self.soon.filter(|(_, pause)| *pause < PAUSE.1);
+        self.soon = soon.map(|(_, pause)| (now + pause, pause * 2));
+    }
 }
 
 impl Waiting {
@@ -60,8 +81,9 @@ impl Waiting {
         let (told, ended) = oneshot::channel();
         let begins = {
             let mut state = self.lock();
-            state.jobs.entry(job).or_default().push(told);
-            state.new.insert(job);
+            let waited = state.jobs.entry(job).or_default();
+            waited.told.push(told);
+            waited.soon = Some((Instant::now(), PAUSE.0));
             !std::mem::replace(&mut state.looking, true)
         };
         if begins {
@@ -77,30 +99,35 @@ impl Waiting {
         }
     }
 
-    /// The jobs to look at: all, or only those that were not looked at yet. Forgets those that nobody waits for any more.
-    fn ids(&self, all: bool) -> Vec<JobId> {
-        let mut state = self.lock();
-        state.jobs.retain(|_, told| {
-            told.retain(|told| !told.is_closed());
-            !told.is_empty()
+    /// The jobs to look at: all, or only those that are due by themselves; and when the next of them is. Forgets those that nobody waits for any more.
+    fn due(&self, all: bool) -> (Vec<JobId>, Option<Instant>) {
+        let (now, mut ids, mut next) = (Instant::now(), Vec::new(), None::<Instant>);
+        self.lock().jobs.retain(|id, job| {
+            job.told.retain(|told| !told.is_closed());
+            if job.told.is_empty() {
+                return false;
+            }
+            if all || job.is_due(now) {
+                ids.push(*id);
+                job.is_looked_at(now);
+            }
+            if let Some((at, _)) = job.soon {
+                next = Some(next.map_or(at, |next| next.min(at)));
+            }
+            true
         });
-        let new = std::mem::take(&mut state.new);
-        if all {
-            state.jobs.keys().copied().collect()
-        } else {
-            new.into_iter().filter(|id| state.jobs.contains_key(id)).collect()
-        }
+        (ids, next)
     }
 
     fn tell(&self, ended: Ended) {
         let mut state = self.lock();
         for job in ended.jobs {
-            for told in state.jobs.remove(&job.id).into_iter().flatten() {
+            for told in state.take(job.id) {
                 let _ = told.send(Ok(job.clone()));
             }
         }
         for id in ended.unknown {
-            for told in state.jobs.remove(&id).into_iter().flatten() {
+            for told in state.take(id) {
                 let message = format!("job {id} does not exist, or its history was removed");
                 let _ = told.send(Err(Error::new(ErrorKind::NotFound, message)));
             }
@@ -110,7 +137,7 @@ impl Waiting {
     /// Tells those who wait for these jobs that nobody can look for them.
     fn fail(&self, jobs: &[JobId], error: &Error) {
         let mut state = self.lock();
-        for told in jobs.iter().filter_map(|id| state.jobs.remove(id)).flatten() {
+        for told in jobs.iter().flat_map(|id| state.take(*id)) {
             let _ = told.send(Err(Error::new(error.kind(), error.reason())));
         }
     }
@@ -119,10 +146,9 @@ impl Waiting {
     pub(crate) async fn end(&self) {
         let (jobs, task) = {
             let mut state = self.lock();
-            state.new.clear();
             (std::mem::take(&mut state.jobs), state.task.take())
         };
-        for told in jobs.into_values().flatten() {
+        for told in jobs.into_values().flat_map(|job| job.told) {
             let _ = told.send(Err(Error::new(ErrorKind::Unavailable, "wait: the client was closed")));
         }
         if let Some(task) = task {
@@ -137,70 +163,5 @@ impl Waiting {
         let idle = state.jobs.is_empty();
         state.looking = !idle;
         idle
-    }
-}
-
-/// The task's own. Where it goes otherwise than by its end, as with the runtime that it is of, whoever waits is told, and the next one begins
-/// another.
-struct Looking(Option<Waiting>);
-
-impl Drop for Looking {
-    fn drop(&mut self) {
-        let Some(waiting) = &self.0 else { return };
-        let mut state = waiting.lock();
-        state.looking = false;
-        state.jobs.clear();
-        state.new.clear();
-    }
-}
-
-/// Looks for the jobs that are waited for until nobody waits.
-async fn look(mut looking: Looking, store: Arc<dyn Store>) {
-    let Some(waiting) = looking.0.clone() else { return };
-    let mut ends = store.ends();
-    let (mut all, mut pause) = (true, PAUSE.0);
-    loop {
-        let ids = waiting.ids(all);
-        let began = Instant::now();
-        for some in ids.chunks(TOGETHER) {
-            match store.ended(some).await {
-                Ok(ended) => waiting.tell(ended),
-                // That does not pass by itself: a right that is missing, a schema that is none.
-                Err(error) if !error.is_retryable() && !error.is_ambiguous() => waiting.fail(some, &error),
-                Err(error) => {
-                    // Whoever waits has a time limit; the store may be back before.
-                    tracing::debug!(%error, "cannot look for the jobs that are waited for");
-                    pause = PAUSE.1;
-                    break;
-                }
-            }
-        }
-        sleep((began.elapsed() * REST).min(PAUSE.1)).await;
-        let idle = waiting.lock().jobs.is_empty();
-        let hint = async {
-            let longest = if idle { KEEP } else { pause };
-            match &mut ends {
-                Some(ends) => ends.wait(longest).await,
-                None => {
-                    sleep(longest).await;
-                    Wake::Timeout
-                }
-            }
-        };
-        tokio::select! {
-            biased;
-            wake = hint => {
-                if idle && waiting.may_end() {
-                    looking.0 = None; // another may look by now
-                    return;
-                }
-                all = true;
-                pause = if wake == Wake::Hint { PAUSE.0 } else { (pause * 2).min(PAUSE.1) };
-            }
-            () = waiting.0.more.notified() => {
-                all = false;
-                pause = PAUSE.0;
-            }
-        }
     }
 }

@@ -23,3 +23,5 @@ mod sqlite;
 mod testing;
 #[path = "../waiting/mod.rs"]
 mod waiting;
+#[cfg(feature = "testing")]
+mod waits;
