@@ -1,4 +1,4 @@
-use std::{error::Error as StdError, fmt};
+use std::{any::Any, error::Error as StdError, fmt};
 
 /// How many sources of an error are looked at: one may lead back to itself.
 const MAX_SOURCES: usize = 64;
@@ -23,6 +23,8 @@ pub struct Error {
     message: String,
     /// Which of how many jobs of a call it is about.
     place: Option<(usize, usize)>,
+    /// What a call that names several jobs answered of some of them before it failed.
+    replies: Option<Box<dyn Any + Send + Sync>>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -40,7 +42,7 @@ pub enum ErrorKind {
     UniqueConflict,
     /// The named job, queue or worker does not exist.
     NotFound,
-    /// The store cannot be reached now; the same call may succeed later. Nothing was changed.
+    /// The store cannot be reached now; the same call may succeed later. Nothing was changed, but for [what it says](Error::replies) of a call that names several jobs.
     Unavailable,
     /// The connection broke after a write was sent: it may or may not have happened.
     Ambiguous,
@@ -115,7 +117,7 @@ impl ErrorKind {
 impl Error {
     /// An error of `kind` with a message for people.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), place: None, source: None }
+        Self { kind, message: message.into(), place: None, replies: None, source: None }
     }
 
     /// The same error with its cause attached.
@@ -135,6 +137,35 @@ impl Error {
     /// The index, from 0, of the job that it is about, when a call had several.
     pub fn job_index(&self) -> Option<usize> {
         self.place.map(|(index, _)| index)
+    }
+
+    /// For stores: the same error, of a call that names several jobs and had these replies by then, in the order of the jobs. Says of how many it had one.
+    #[must_use]
+    pub fn with_replies<R: Send + Sync + 'static>(mut self, replies: Vec<Option<R>>) -> Self {
+        let had = replies.iter().flatten().count();
+        if had > 0 {
+            self.message = format!("{}; {had} of {} were done", self.message, replies.len());
+            self.replies = Some(Box::new(replies));
+        }
+        self
+    }
+
+    /// What became of the jobs that a call named before it failed, in their order; `None` of those that it did not come to. Empty where it came to none. `R` is the call's
+    /// reply, such as [`CancelReply`](crate::CancelReply).
+    ///
+    /// ```
+    /// use windlass_core::{CancelReply, Error, ErrorKind};
+    /// let error = Error::new(ErrorKind::Unavailable, "cancel: no answer");
+    /// assert!(error.replies::<CancelReply>().is_empty());
+    /// let error = error.with_replies(vec![Some(CancelReply::Cancelled), None]);
+    /// assert_eq!(error.replies(), [Some(CancelReply::Cancelled), None]);
+    /// assert_eq!(error.to_string(), "cancel: no answer; 1 of 2 were done");
+    /// ```
+    pub fn replies<R: 'static>(&self) -> &[Option<R>] {
+        self.replies
+            .as_ref()
+            .and_then(|replies| replies.downcast_ref::<Vec<Option<R>>>())
+            .map_or(&[], |replies| replies)
     }
 
     /// What went wrong, without saying which job of the call it is about.

@@ -149,6 +149,8 @@ pub trait JobStore: Send + Sync + 'static {
     /// Cancels jobs: those that no worker holds at once. The worker that holds one is asked to stop it, by its next
     /// [heartbeat](Self::heartbeat) at the latest; whatever would make the job available again after that (a retry, a
     /// snooze, the end of the worker) cancels it. One reply per id, in order.
+    ///
+    /// Where it fails after some of them were done, as the calls below may, the error has [their replies](Error::replies).
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>>;
 
     /// Makes dead, cancelled or retryable jobs available now. One reply per id, in order.

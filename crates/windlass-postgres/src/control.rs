@@ -2,8 +2,9 @@ use crate::{
     database::Database,
     error::{Effect, is_lock_failure},
     query::{Param, Query},
-    turns::by_turns,
+    turns::Turns,
 };
+use tokio::time::Instant;
 use tokio_postgres::{Row, types::Type};
 use windlass_core::{CancelReply, Error, ErrorKind, JobId, Limits, Result, RetryReply};
 
@@ -42,43 +43,85 @@ pub(crate) const RETRY: Control<RetryReply> = Control {
     },
 };
 
-impl<T> Control<T> {
-    /// Some jobs in each transaction: it holds the locks of their lanes, so that many would stall claims.
+impl<T: Send + Sync + 'static> Control<T> {
+    /// Some jobs in each transaction: it holds the locks of their lanes, so that many would stall claims. A job that somebody has in an open transaction keeps none of the others from
+    /// being seen to; where the call fails, its error has the replies of those that were.
     pub(crate) async fn each(&self, db: &Database, ids: &[JobId], more: &[Param<'_>]) -> Result<Vec<T>> {
-        let mut replies = Vec::with_capacity(ids.len());
-        for some in ids.chunks(TOGETHER) {
-            if let [id] = some {
-                replies.push(self.one(db, *id, more).await?);
-                continue;
-            }
-            let connection = db.client(self.name).await?;
-            let done = self.some_on(db, &connection, some, more).await;
-            drop(connection);
-            match done {
-                Ok(some) => replies.extend(some),
-                // Two calls may wait for one another's lanes; each job by itself waits for one only. Definitions of an older program know no short_wait.
-                Err(error) if is_lock_failure(&error) || !error.is_connection_loss() => {
-                    for id in some {
-                        replies.push(self.one(db, *id, more).await?);
-                    }
-                }
-                Err(error) => return Err(error),
+        let mut replies: Vec<Option<T>> = std::iter::repeat_with(|| None).take(ids.len()).collect();
+        let mut turns = Turns::new(db.pools.call_timeout());
+        loop {
+            let Err(error) = self.turn(db, ids, more, &mut turns, &mut replies).await else {
+                return Ok(replies.into_iter().flatten().collect());
+            };
+            let done_some = replies.iter().any(Option::is_some);
+            if let Err(error) = turns.next(self.name, done_some, error).await {
+                return Err(error.with_replies(replies));
             }
         }
-        Ok(replies)
     }
 
-    /// One job by itself waits for its lane as long as a call may.
-    async fn one(&self, db: &Database, id: JobId, more: &[Param<'_>]) -> Result<T> {
-        by_turns(self.name, db.pools.call_timeout(), |turn| async move {
-            let connection = db.client(self.name).await?;
-            let sql = format!("{} {} FROM patience", patience(&format!("'{turn}'")), self.sql);
-            let row = connection
-                .query_one(&db.sql(&sql), &with((&id.0, Type::INT8), more), Effect::Repeatable)
-                .await?;
-            self.read(&row)
-        })
-        .await
+    /// Sees to those that have no reply yet, in the first turn to some at once. Fails where one is left.
+    async fn turn(
+        &self,
+        db: &Database,
+        ids: &[JobId],
+        more: &[Param<'_>],
+        turns: &mut Turns,
+        replies: &mut [Option<T>],
+    ) -> Result<()> {
+        let many = replies.iter().filter(|reply| reply.is_none()).count();
+        let mut ended = Ok(());
+        for (some, replies) in ids.chunks(TOGETHER).zip(replies.chunks_mut(TOGETHER)) {
+            if turns.is_first() && some.len() > 1 {
+                let began = Instant::now();
+                if self.together(db, some, more, replies).await? {
+                    continue;
+                }
+                turns.waited += began.elapsed();
+            }
+            for (id, reply) in some.iter().zip(replies).filter(|(_, reply)| reply.is_none()) {
+                let began = Instant::now();
+                match self.one(db, *id, more, turns.wait(many)).await {
+                    Ok(word) => *reply = Some(word),
+                    Err(error) => {
+                        turns.waited += began.elapsed();
+                        if !turns.go_on(&error) {
+                            return Err(error);
+                        }
+                        ended = Err(error);
+                    }
+                }
+            }
+        }
+        ended
+    }
+
+    /// These in one transaction; whether that went, as it does not where somebody has one of their lanes.
+    async fn together(
+        &self,
+        db: &Database,
+        some: &[JobId],
+        more: &[Param<'_>],
+        replies: &mut [Option<T>],
+    ) -> Result<bool> {
+        let connection = db.client(self.name).await?;
+        match self.some_on(db, &connection, some, more).await {
+            Ok(words) => {
+                replies.iter_mut().zip(words).for_each(|(reply, word)| *reply = Some(word));
+                Ok(true)
+            }
+            // Two calls may wait for one another's lanes; each job by itself waits for one only. Definitions of an older program know no short_wait.
+            Err(error) if is_lock_failure(&error) || !error.is_connection_loss() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn one(&self, db: &Database, id: JobId, more: &[Param<'_>], wait: &str) -> Result<T> {
+        let connection = db.client(self.name).await?;
+        let sql = format!("{} {} FROM patience", patience(&format!("'{wait}'")), self.sql);
+        let row =
+            connection.query_one(&db.sql(&sql), &with((&id.0, Type::INT8), more), Effect::Repeatable).await?;
+        self.read(&row)
     }
 
     async fn some_on(

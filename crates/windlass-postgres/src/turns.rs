@@ -6,8 +6,11 @@ use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 use windlass_core::{Error, ErrorKind, Result};
 
-/// For how long (as `lock_timeout` has it) a call waits for what a transaction of somebody else has, at first and then in each turn. Claims hold lanes for milliseconds.
-const TURNS: [&str; 2] = ["200ms", "50ms"];
+/// For how long (as `lock_timeout` has it, and in milliseconds) a call waits for what a transaction of somebody else has: the first in its first turn, the second in later ones,
+/// those after them where it waits for many. Claims hold lanes for milliseconds.
+const WAITS: [(&str, u128); 4] = [("200ms", 200), ("50ms", 50), ("10ms", 10), ("2ms", 2)];
+/// Who waits for many comes to each of them about so often.
+const ROUNDS: u128 = 4;
 /// The pauses between its turns.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(500)];
 
@@ -18,23 +21,72 @@ pub(crate) async fn by_turns<T, F: Future<Output = Result<T>>>(
     patience: Duration,
     run: impl Fn(&'static str) -> F,
 ) -> Result<T> {
-    let began = Instant::now();
-    let ([mut turn, later], [mut pause, longest]) = (TURNS, PAUSES);
+    let mut turns = Turns::new(patience);
     loop {
-        match run(turn).await {
-            Err(error) if !is_of_the_server(&error) => return Err(error),
-            Err(error) if began.elapsed() >= patience => {
-                let text = format!(
-                    "{what}: not done within {patience:?}, and nothing was: a transaction that is still open has what this needs (a job, a queue, a key, a schedule, the settings); \
-                     commit it or roll it back (pg_stat_activity and pg_prepared_xacts show them), or ask again"
-                );
-                return Err(Error::new(ErrorKind::Unavailable, text).with_source(error));
+        let began = Instant::now();
+        match run(turns.wait(1)).await {
+            Err(error) => {
+                turns.waited += began.elapsed();
+                turns.next(what, false, error).await?;
             }
-            Err(_) => {}
             done => return done,
         }
-        sleep(pause).await;
-        (turn, pause) = (later, (pause * 2).min(longest));
+    }
+}
+
+/// The turns of such a call.
+pub(crate) struct Turns {
+    patience: Duration,
+    /// How long it has waited for others so far: for what it did not get, and between its turns.
+    pub(crate) waited: Duration,
+    /// Which of the waits is the longest in this turn.
+    longest: usize,
+    pause: Duration,
+}
+
+impl Turns {
+    pub(crate) fn new(patience: Duration) -> Self {
+        Self { patience, waited: Duration::ZERO, longest: 0, pause: PAUSES[0] }
+    }
+
+    pub(crate) fn is_first(&self) -> bool {
+        self.longest == 0
+    }
+
+    /// For how long it waits in this turn for each of so many, one after another.
+    pub(crate) fn wait(&self, many: usize) -> &'static str {
+        let (longest, shortest) = (WAITS[self.longest].0, WAITS[WAITS.len() - 1].0);
+        if many < 2 {
+            return longest;
+        }
+        let left = self.patience.saturating_sub(self.waited).as_millis();
+        let share = left / (ROUNDS * many as u128);
+        WAITS[self.longest..].iter().find(|(_, wait)| *wait <= share).map_or(shortest, |(text, _)| text)
+    }
+
+    /// Whether what failed is to be tried in another turn: somebody had what it needs, and there is time.
+    pub(crate) fn go_on(&self, error: &Error) -> bool {
+        is_of_the_server(error) && self.waited < self.patience
+    }
+
+    /// Waits for the next turn after one that failed, or fails with what there is to say; `done_some`: some of it was done.
+    pub(crate) async fn next(&mut self, what: &str, done_some: bool, error: Error) -> Result<()> {
+        if !is_of_the_server(&error) {
+            return Err(error);
+        }
+        if !self.go_on(&error) {
+            let (not, and) = if done_some { ("not all done", "") } else { ("not done", ", and nothing was") };
+            let text = format!(
+                "{what}: {not} within {:?}{and}: a transaction that is still open has what this needs (a job, a queue, a key, a schedule, the settings); \
+                 commit it or roll it back (pg_stat_activity and pg_prepared_xacts show them), or ask again",
+                self.patience
+            );
+            return Err(Error::new(ErrorKind::Unavailable, text).with_source(error));
+        }
+        sleep(self.pause).await;
+        self.waited += self.pause;
+        (self.longest, self.pause) = (1, (self.pause * 2).min(PAUSES[1]));
+        Ok(())
     }
 }
 

@@ -149,7 +149,7 @@ impl SqliteStore {
     /// Does something to each of these jobs, to some of them in one transaction: not to more than a moment allows, since others wait.
     async fn write_each<T, F>(&self, ids: &[JobId], work: F) -> Result<Vec<T>>
     where
-        T: Send + 'static,
+        T: Send + Sync + 'static,
         F: Fn(&mut Tx<'_>, JobId) -> Outcome<T> + Clone + Send + 'static,
     {
         let mut replies = Vec::with_capacity(ids.len());
@@ -166,9 +166,15 @@ impl SqliteStore {
                 }
                 Ok(replies)
             });
-            replies.extend(done.await?);
+            match done.await {
+                Ok(some) => replies.extend(some.into_iter().map(Some)),
+                Err(error) => {
+                    replies.resize_with(ids.len(), || None);
+                    return Err(error.with_replies(replies));
+                }
+            }
         }
-        Ok(replies)
+        Ok(replies.into_iter().flatten().collect())
     }
 
     async fn send<T: Send + 'static>(

@@ -269,12 +269,13 @@ impl Selection<'_> {
     async fn touch(&mut self, verb: &Verb, ids: &[JobId], touched: &mut Touched) -> Result<()> {
         touched.selected += ids.len() as u64;
         (self.found)(ids);
+        let mut ended = Ok(());
         match self.dry_run {
             true => touched.done += ids.len() as u64,
-            false => verb.act(&**self.client.store(), ids, touched).await?,
+            false => ended = verb.act(&**self.client.store(), ids, touched).await,
         }
         (self.progress)(touched);
-        Ok(())
+        ended
     }
 
     /// What would become of jobs that were named: each is looked at, since nobody has said, as a filter does, that it can be done to them.

@@ -1,6 +1,7 @@
 //! What needs PostgreSQL. `make check` leaves out every test target of this name.
 
 mod interrupted;
+mod part_done;
 #[path = "../cli/program.rs"]
 #[allow(dead_code)] // these tests need less of it than others
 mod program;

@@ -42,6 +42,7 @@ mod once;
 mod one_statement;
 mod open_claims;
 mod open_transactions;
+mod part_done;
 mod pooler;
 mod promotion;
 mod reports;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::{Notify, Semaphore};
 use windlass::{Client, DeleteReply, JobFilter, JobId, JobPage, JobState, testing};
-use windlass_core::{Store, wrap_store};
+use windlass_core::{Error, ErrorKind, Store, wrap_store};
 
 /// Asks until it has left the state of running.
 async fn ended(site: &Site, id: &str) -> Value {
@@ -235,6 +235,37 @@ async fn a_stop_counts_what_was_under_way() {
     assert_eq!((&shown["state"], &shown["done"]), (&json!("stopped"), &json!(500)), "{shown}");
     assert_eq!(noted(&site, &id).await, json!(["operator", "jobs.delete", 500, "stopped", {"kind": "a"}]));
     assert_eq!(site.client.queues().await.unwrap()[0].available, 700);
+}
+
+/// A store that deletes the first two of the jobs that are named, and then fails.
+struct Failing {
+    store: Arc<dyn Store>,
+}
+
+wrap_store! {
+    impl JobStore for Failing, through store:
+    [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
+     settings configure retention set_retention cancel retry edit pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history status events wakeup close]
+
+    async fn delete(&self, ids: &[JobId]) -> windlass_core::Result<Vec<DeleteReply>> {
+        let replies = self.store.delete(&ids[..2]).await?;
+        let mut replies: Vec<_> = replies.into_iter().map(Some).collect();
+        replies.resize(ids.len(), None);
+        Err(Error::new(ErrorKind::Unavailable, "no answer").with_replies(replies))
+    }
+}
+
+#[tokio::test]
+async fn what_was_done_before_it_failed_counts() {
+    let store = Arc::clone(testing::client().store());
+    let site = Site::of(Client::from_store(Arc::new(Failing { store })), |builder| builder);
+    for n in 0..3 {
+        site.enqueue("a", json!(n)).await;
+    }
+    let shown = confirmed(&site, json!({"action": "delete", "filter": {"kind": "a"}}), async {}).await;
+    assert_eq!((&shown["state"], &shown["done"]), (&json!("failed"), &json!(2)), "{shown}");
+    let id = shown["id"].as_str().unwrap();
+    assert_eq!(noted(&site, id).await, json!(["operator", "jobs.delete", 2, "unavailable", {"kind": "a"}]));
 }
 
 /// A store whose pages of jobs wait until they are let go.

@@ -138,3 +138,25 @@ async fn many_that_are_named_are_changed_in_parts() {
     assert_eq!(ticking.delete(&ids).await.unwrap()[1_099..], [DeleteReply::Deleted, DeleteReply::NotFound]);
     assert!(ticking.cancel(&[]).await.unwrap().is_empty());
 }
+
+/// What they do is committed some at a time: what was, stays, and the error tells it.
+#[tokio::test]
+async fn a_call_that_fails_after_some_jobs_tells_what_became_of_these() {
+    let f = Fixture::new();
+    let added = f.add(1_200).await;
+    let file = rusqlite::Connection::open(f.folder.path().join("jobs.db")).unwrap();
+    let refuse = format!(
+        "CREATE TRIGGER refuse BEFORE INSERT ON dead WHEN NEW.id = {} BEGIN SELECT RAISE(ABORT, 'refused'); END",
+        added[1_100].0
+    );
+    file.execute_batch(&refuse).unwrap();
+    let error = f.cancel(&added).await.unwrap_err();
+    let replies = error.replies();
+    let done = replies.iter().take_while(|reply| **reply == Some(CancelReply::Cancelled)).count();
+    assert!((1..1_100).contains(&done) && replies[done..].iter().all(Option::is_none), "{replies:?}");
+    assert_eq!(replies.len(), 1_200);
+    assert!(error.to_string().ends_with(&format!("; {done} of 1200 were done")), "{error}");
+    let states = f.states(&added).await.unwrap();
+    let cancelled = states.iter().filter(|state| **state == Some(JobState::Cancelled)).count();
+    assert_eq!(cancelled, done);
+}

@@ -70,28 +70,42 @@ impl Verb {
         !is_sealed
     }
 
-    /// Does it to these jobs.
+    /// Does it to these jobs, and counts those that it was done to, also where it fails after some.
     pub(super) async fn act(&self, store: &dyn Store, ids: &[JobId], touched: &mut Touched) -> Result<()> {
         let (mut asked, mut encrypted) = (0, 0);
-        let done = match self {
+        let (told, done, ended) = match self {
             Self::Cancel => {
-                let replies = store.cancel(ids).await?;
+                let (replies, ended) = replies(store.cancel(ids).await);
                 asked = count(&replies, CancelReply::Running);
-                count(&replies, CancelReply::Cancelled)
+                (replies.len(), count(&replies, CancelReply::Cancelled), ended)
             }
-            Self::Retry => count(&store.retry(ids).await?, RetryReply::Retried),
+            Self::Retry => {
+                let (replies, ended) = replies(store.retry(ids).await);
+                (replies.len(), count(&replies, RetryReply::Retried), ended)
+            }
             Self::Edit(edit) => {
-                let replies = store.edit(ids, edit).await?;
+                let (replies, ended) = replies(store.edit(ids, edit).await);
                 encrypted = count(&replies, EditReply::Encrypted);
-                count(&replies, EditReply::Edited)
+                (replies.len(), count(&replies, EditReply::Edited), ended)
             }
-            Self::Delete => count(&store.delete(ids).await?, DeleteReply::Deleted),
+            Self::Delete => {
+                let (replies, ended) = replies(store.delete(ids).await);
+                (replies.len(), count(&replies, DeleteReply::Deleted), ended)
+            }
         };
         touched.done += done;
         touched.asked += asked;
         touched.encrypted += encrypted;
-        touched.left += ids.len() as u64 - done - asked - encrypted;
-        Ok(())
+        touched.left += told as u64 - done - asked - encrypted;
+        ended
+    }
+}
+
+/// The replies of a call, or those that it had before it failed; and how it ended.
+fn replies<R: Copy + 'static>(answer: Result<Vec<R>>) -> (Vec<R>, Result<()>) {
+    match answer {
+        Ok(replies) => (replies, Ok(())),
+        Err(error) => (error.replies().iter().copied().flatten().collect(), Err(error)),
     }
 }
 

@@ -40,22 +40,28 @@ impl Client {
         Ok(Self { actor: Some(actor), ..self.clone() })
     }
 
-    /// Notes how a change ended where the client acts for somebody, and hands its answer on. What failed for certain changed nothing and is not noted.
+    /// Notes how a change ended where the client acts for somebody, and hands its answer on. What failed for certain, before it changed anything, is not noted.
     pub(crate) async fn noted<T>(&self, action: &str, target: &str, done: Result<T>) -> Result<T> {
         self.noted_as(done, |actor, _| vec![AuditEntry::new(actor, action, target)]).await
     }
 
     /// The same for jobs that were named, with how many of them were changed.
-    pub(crate) async fn noted_jobs<R>(
+    pub(crate) async fn noted_jobs<R: 'static>(
         &self,
         action: &str,
         ids: &[JobId],
         done: Result<Vec<R>>,
         is_done: impl Fn(&R) -> bool,
     ) -> Result<Vec<R>> {
-        let entry = |actor: &str, replies: Option<&Vec<R>>| {
+        let count = match &done {
+            Ok(replies) => Some(replies.iter().filter(|reply| is_done(reply)).count()),
+            // What was done before an error is done.
+            Err(error) => Some(error.replies::<R>().iter().flatten().filter(|reply| is_done(reply)).count())
+                .filter(|done| *done > 0),
+        };
+        let entry = |actor: &str, _: Option<&Vec<R>>| {
             let mut entry = AuditEntry::of_jobs(actor, action, ids);
-            entry.count = replies.map(|replies| replies.iter().filter(|reply| is_done(reply)).count() as u64);
+            entry.count = count.map(|done| done as u64);
             vec![entry]
         };
         self.noted_as(done, entry).await

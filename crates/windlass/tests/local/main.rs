@@ -16,6 +16,8 @@ mod handlers;
 mod log;
 #[cfg(feature = "derive")]
 mod logged;
+#[cfg(feature = "testing")]
+mod part_done;
 #[cfg(feature = "encryption")]
 mod schedules;
 mod sqlite;

@@ -66,7 +66,18 @@ struct Call<R> {
     words: fn(&R) -> Words,
 }
 
-impl<R> Call<R> {
+/// The replies of a call with their jobs, or those that it had before it failed: what was done before an error is done.
+fn had<'a, R: 'static>(ids: &[JobId], replies: &'a Result<Vec<R>, Error>) -> Vec<(JobId, &'a R)> {
+    let ids = ids.iter().copied();
+    match replies {
+        Ok(replies) => ids.zip(replies).collect(),
+        Err(error) => {
+            ids.zip(error.replies()).filter_map(|(id, reply)| Some((id, reply.as_ref()?))).collect()
+        }
+    }
+}
+
+impl<R: 'static> Call<R> {
     /// Notes which jobs were named and how many were changed, and tells what became of each.
     async fn end(
         &self,
@@ -75,12 +86,17 @@ impl<R> Call<R> {
         ids: &[JobId],
         replies: Result<Vec<R>, Error>,
     ) -> Outcome {
-        let entry = AuditEntry::of_jobs(globals.actor(), self.action, ids).with_via("cli");
-        let done = |replies: &Vec<R>| replies.iter().filter(|reply| (self.is_done)(reply)).count();
-        let replies = globals.noted(client, entry, replies, |replies| Some(done(replies) as u64)).await?;
-        let told: Vec<_> = ids.iter().copied().zip(replies.iter().map(self.words)).collect();
-        tell(globals, &told)?;
-        all_done(self.done, self.not_done, replies.len() - done(&replies), ids.len())
+        let mut entry = AuditEntry::of_jobs(globals.actor(), self.action, ids).with_via("cli");
+        let had = had(ids, &replies);
+        let done = had.iter().filter(|(_, reply)| (self.is_done)(reply)).count();
+        let told: Vec<_> = had.iter().map(|(id, reply)| (*id, (self.words)(reply))).collect();
+        entry.count = Some(done as u64).filter(|done| replies.is_ok() || *done > 0);
+        let ended = globals.noted(client, entry, replies, |_| None).await;
+        if ended.is_ok() || !told.is_empty() {
+            tell(globals, &told)?;
+        }
+        ended?;
+        all_done(self.done, self.not_done, ids.len() - done, ids.len())
     }
 }
 

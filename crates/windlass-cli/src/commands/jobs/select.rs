@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::timeout;
-use windlass::{Client, JobEdit, JobFilter, JobId, Touched};
+use windlass::{Client, Error, JobEdit, JobFilter, JobId, Touched};
 
 /// The most ids that one call names.
 const MAX_IDS: usize = 10_000;
@@ -162,7 +162,9 @@ impl<A: ByArgs> Select<A> {
             // What was done before an error is done.
             let Touched { done, asked, .. } = so_far();
             entry.count = Some(done + asked);
-            globals.noted(client, entry, touched, |touched| Some(touched.done + touched.asked)).await?
+            let touched =
+                globals.noted(client, entry, touched, |touched| Some(touched.done + touched.asked)).await;
+            touched.map_err(|error| failed(error, done + asked, label))?
         };
         globals.print(&touched, || text(&touched, label))?;
         match stopped.into_inner() {
@@ -172,6 +174,16 @@ impl<A: ByArgs> Select<A> {
             )),
             false => Ok(()),
         }
+    }
+}
+
+/// An error tells of its own call; before that there may have been others.
+fn failed(error: Error, done: u64, label: &str) -> Failure {
+    match done {
+        0 => error.into(),
+        _ => Failure::from(error)
+            .explain(|text| format!("{text}; in all {} {label}", jobs(done)))
+            .with("done", done),
     }
 }
 
