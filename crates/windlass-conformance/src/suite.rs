@@ -72,7 +72,7 @@ macro_rules! suite {
             reports: what_is_said_is_seen, a_repeated_report_changes_nothing, who_holds_nothing_says_nothing, a_dead_worker_says_nothing,
                 a_checkpoint_is_kept, the_newest_lines_are_kept, many_jobs_in_one_call, what_breaks_a_limit_is_refused,
                 a_report_goes_with_its_job, reports_race_with_settlements;
-            policy: everybody_sees_a_change, nonsense_is_refused;
+            policy: everybody_sees_a_change, two_changes_are_both_kept, nonsense_is_refused;
             retain: what_is_settled_disappears, what_is_young_stays, what_is_unfinished_survives,
                 running_jobs_settle_after_many_rotations, a_rescue_finds_jobs_of_old_segments,
                 a_backlog_survives_in_order;

@@ -50,6 +50,7 @@ mod schedule;
 mod schedule_record;
 mod schedule_store;
 mod settings;
+mod settings_change;
 mod settle;
 mod share;
 mod starts;
@@ -107,6 +108,7 @@ pub use schedule_record::{
 };
 pub use schedule_store::{OnSchedules, ScheduleStore};
 pub use settings::Settings;
+pub use settings_change::SettingsChange;
 pub use settle::{Completion, Disposition, Exception, JobSet, SettleReply, SettleRequest, Settled};
 pub use share::{QueueNeed, Share, ShareRequest};
 pub use starts::Starts;

@@ -3,7 +3,8 @@ use crate::{
     EventPage, EventRequest, History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord,
     JobState, KeyLimits, KeyLimitsChange, Load, NewJob, OnSchedules, QueueFilter, QueueLimits, QueueStats,
     Registration, ReportRequest, Reported, Result, RetentionRule, RetryReply, ScheduleStore, Settings,
-    SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, TimingStore, WorkerId, WorkerSpec,
+    SettingsChange, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, TimingStore, WorkerId,
+    WorkerSpec,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
@@ -126,11 +127,19 @@ pub trait JobStore: Send + Sync + 'static {
     /// The store's policy.
     async fn settings(&self) -> Result<Settings>;
 
-    /// Changes the store's policy, for every worker on it.
+    /// Changes the store's policy, for every worker on it: all of it.
     ///
     /// # Errors
     /// `invalid_option` for [what cannot work](Settings::check).
-    async fn configure(&self, settings: &Settings) -> Result<()>;
+    async fn configure(&self, settings: &Settings) -> Result<()> {
+        self.change_settings(&SettingsChange::from(*settings)).await
+    }
+
+    /// The same of what the change names; the rest stays as it is, also where somebody changes that at the same time.
+    ///
+    /// # Errors
+    /// As [`Self::configure`].
+    async fn change_settings(&self, change: &SettingsChange) -> Result<()>;
 
     /// The store's rules of what is kept of single queues and outcomes, by queue and outcome; the rules for every queue come first.
     ///

@@ -178,7 +178,7 @@ macro_rules! wrap_store {
     };
     (@ $type:ty, $store:ident, [$($done:tt)*], configure $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
-            async fn configure(&self, settings: &$crate::Settings) -> $crate::Result<()> { self.$store.configure(settings).await }
+            async fn change_settings(&self, change: &$crate::SettingsChange) -> $crate::Result<()> { self.$store.change_settings(change).await }
         ], $($rest)*);
     };
     (@ $type:ty, $store:ident, [$($done:tt)*], retention $($rest:ident)*) => {

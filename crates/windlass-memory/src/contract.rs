@@ -11,8 +11,8 @@ use windlass_core::{
     EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId,
     JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange, Leader, Limits, Load, MaintainReport,
     MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits, QueueStats, Registration, ReportRequest,
-    Reported, RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply, SettleRequest, Share,
-    ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    Reported, RescueReport, Result, RetentionRule, RetryReply, Settings, SettingsChange, SettleReply,
+    SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 #[async_trait]
@@ -111,9 +111,10 @@ impl JobStore for MemoryStore {
         Ok(self.state().await.settings)
     }
 
-    async fn configure(&self, settings: &Settings) -> Result<()> {
-        settings.check()?;
-        self.state().await.settings = *settings;
+    async fn change_settings(&self, change: &SettingsChange) -> Result<()> {
+        change.check()?;
+        let mut state = self.state().await;
+        state.settings = change.of(state.settings);
         Ok(())
     }
 

@@ -19,7 +19,7 @@ use crate::{
     record::job_on,
     report::{checkpoints_on, report_on},
     schedules::{advance_on, declare_on, list_on, pause_on},
-    settings::configure_on,
+    settings::change_on,
     settle::settle_on,
     store::PostgresStore,
     transaction::complete_on,
@@ -32,7 +32,8 @@ use windlass_core::{
     Args, CancelReply, ClaimRequest, Claimed, DeleteReply, EditReply, EnqueuedOnce, EnqueuedUnique, JobEdit,
     JobId, JobLease, JobRecord, KeyLimitsChange, Load, MaintainReport, NewJob, Promoted, QueueLimits,
     ReportRequest, Reported, Result, RetryReply, Schedule, ScheduleFilter, ScheduleRecord, ScheduleStep,
-    Settings, SettleReply, SettleRequest, Share, ShareRequest, UniqueBatch, WorkerId, WorkerSpec,
+    Settings, SettingsChange, SettleReply, SettleRequest, Share, ShareRequest, UniqueBatch, WorkerId,
+    WorkerSpec,
 };
 
 /// A store's calls on one connection.
@@ -121,7 +122,7 @@ impl<'a> Calls<'a> {
     }
 
     pub async fn configure(&self, settings: &Settings) -> Result<()> {
-        configure_on(self.db, self.client, settings).await
+        change_on(self.db, self.client, &SettingsChange::from(*settings)).await
     }
 
     pub async fn cancel(&self, id: JobId) -> Result<CancelReply> {

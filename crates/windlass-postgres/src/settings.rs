@@ -7,7 +7,7 @@ use crate::{
 };
 use std::time::Duration;
 use tokio_postgres::{Row, types::Type};
-use windlass_core::{Error, ErrorKind, Result, Settings};
+use windlass_core::{Error, ErrorKind, Result, Settings, SettingsChange};
 
 pub(crate) async fn settings(db: &Database) -> Result<Settings> {
     let sql = db.sql(
@@ -31,16 +31,18 @@ pub(crate) async fn settings(db: &Database) -> Result<Settings> {
     }
 }
 
-pub(crate) async fn configure(db: &Database, settings: &Settings) -> Result<()> {
-    settings.check()?;
-    db.by_turns("configure", |on| async move { configure_on(db, &on, settings).await }).await
+pub(crate) async fn change(db: &Database, change: &SettingsChange) -> Result<()> {
+    change.check()?;
+    db.by_turns("configure", |on| async move { change_on(db, &on, change).await }).await
 }
 
-pub(crate) async fn configure_on(db: &Database, on: &impl Query, settings: &Settings) -> Result<()> {
-    let (keep, keep_dead) = (settings.retention.as_secs_f64(), settings.dead_retention.as_secs_f64());
-    let bytes = i64::try_from(settings.segment_bytes).unwrap_or(i64::MAX);
-    let crashes = i16::try_from(settings.max_crashes).unwrap_or(i16::MAX);
-    let keep_audit = settings.audit_retention.as_secs_f64();
+/// NULL leaves a value as it is.
+pub(crate) async fn change_on(db: &Database, on: &impl Query, change: &SettingsChange) -> Result<()> {
+    let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
+    let (keep, keep_dead) = (seconds(change.retention), seconds(change.dead_retention));
+    let bytes = change.segment_bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
+    let crashes = change.max_crashes.map(|crashes| i16::try_from(crashes).unwrap_or(i16::MAX));
+    let keep_audit = seconds(change.audit_retention);
     let params: [Param<'_>; 5] = [
         (&keep, Type::FLOAT8),
         (&keep_dead, Type::FLOAT8),
@@ -54,7 +56,7 @@ pub(crate) async fn configure_on(db: &Database, on: &impl Query, settings: &Sett
         // Not migrated to version 16 yet: there is no audit log that another value would be for.
         Err(error)
             if error.kind() == ErrorKind::SchemaMissing
-                && settings.audit_retention == Settings::DEFAULT.audit_retention =>
+                && change.audit_retention.is_none_or(|time| time == Settings::DEFAULT.audit_retention) =>
         {
             on.query(&db.sql(older), &params[..4], Effect::Repeatable).await.map(drop)
         }

@@ -22,7 +22,8 @@ use windlass_core::{
     JobFilter, JobId, JobPage, JobRecord, JobState, JobStore, KeyLimits, KeyLimitsChange, Leader, Limits,
     Load, MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits, QueueStats,
     Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Settings,
-    SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    SettingsChange, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup,
+    WorkerId, WorkerSpec,
 };
 
 /// Jobs in a PostgreSQL database. Cheap to clone, clones are the same store; connections open when they are
@@ -148,8 +149,8 @@ impl JobStore for PostgresStore {
         settings::settings(&self.db).await
     }
 
-    async fn configure(&self, settings: &Settings) -> Result<()> {
-        settings::configure(&self.db, settings).await
+    async fn change_settings(&self, change: &SettingsChange) -> Result<()> {
+        settings::change(&self.db, change).await
     }
 
     async fn retention(&self) -> Result<Vec<RetentionRule>> {

@@ -7,7 +7,7 @@ use crate::{
 };
 use rusqlite::{Connection, params};
 use std::time::Duration;
-use windlass_core::Settings;
+use windlass_core::{Settings, SettingsChange};
 
 const READ: &str =
     "SELECT retention, dead_retention, segment_bytes, max_crashes, audit_retention FROM setting";
@@ -26,8 +26,9 @@ pub(crate) fn read(conn: &Connection) -> Outcome<Settings> {
     Ok(settings)
 }
 
-/// Keeps checked settings.
-pub(crate) fn write(tx: &mut Tx<'_>, settings: &Settings) -> Outcome<()> {
+/// Changes what a checked change names.
+pub(crate) fn change(tx: &mut Tx<'_>, change: &SettingsChange) -> Outcome<()> {
+    let settings = change.of(read(tx.conn)?);
     let bytes = i64::try_from(settings.segment_bytes).unwrap_or(i64::MAX);
     let (keep, keep_dead) = (micros(settings.retention), micros(settings.dead_retention));
     let keep_audit = micros(settings.audit_retention);

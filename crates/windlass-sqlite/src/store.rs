@@ -40,8 +40,8 @@ use windlass_core::{
     HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobState, JobStore, KeyLimits,
     KeyLimitsChange, Leader, Limits, Load, MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter,
     QueueLimits, QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule,
-    RetryReply, Settings, SettleReply, SettleRequest, Settled, Share, ShareRequest, StoreStatus, UniqueBatch,
-    Wakeup, WorkerId, WorkerSpec,
+    RetryReply, Settings, SettingsChange, SettleReply, SettleRequest, Settled, Share, ShareRequest,
+    StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is
@@ -427,10 +427,10 @@ impl JobStore for SqliteStore {
         self.look(settings::read).await
     }
 
-    async fn configure(&self, settings: &Settings) -> Result<()> {
-        settings.check()?;
-        let settings = *settings;
-        self.write(DURABLE, move |tx| settings::write(tx, &settings)).await
+    async fn change_settings(&self, change: &SettingsChange) -> Result<()> {
+        change.check()?;
+        let change = *change;
+        self.write(DURABLE, move |tx| settings::change(tx, &change)).await
     }
 
     async fn retention(&self) -> Result<Vec<RetentionRule>> {

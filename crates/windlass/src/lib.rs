@@ -188,9 +188,9 @@ pub use windlass_core::{
     KeyLimit, KeyLimits, KeyLimitsChange, Limits, Load, LogLine, MaintainReport, MigrationReport, Missed,
     NewJob, OnConflict, Outcome, Overlap, PageToken, Program, Progress, Quantiles, QueueFilter, QueueLimits,
     QueueStats, RateLimit, Result, Retention, RetentionRule, RetryPolicy, RetryReply, Schedule,
-    ScheduleFilter, SchedulePut, ScheduleRecord, SchedulesPut, Settings, Store, StoreKind, StoreStatus,
-    Timed, Timing, TimingRequest, Timings, TraceContext, Unique, UniqueKey, UniqueScope, UniqueUntil, When,
-    WorkerId, WorkerRecord, fingerprint, redact_url, sqlite_file, telling_line,
+    ScheduleFilter, SchedulePut, ScheduleRecord, SchedulesPut, Settings, SettingsChange, Store, StoreKind,
+    StoreStatus, Timed, Timing, TimingRequest, Timings, TraceContext, Unique, UniqueKey, UniqueScope,
+    UniqueUntil, When, WorkerId, WorkerRecord, fingerprint, redact_url, sqlite_file, telling_line,
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats, lend, remote};

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use windlass::{
     Client, Error, ErrorKind, EventCursor, Events, HistoryRequest, QueueFilter, Result, RetentionRule,
-    Settings,
+    SettingsChange,
 };
 
 #[derive(Deserialize)]
@@ -53,15 +53,15 @@ struct Change {
     max_crashes: Option<u16>,
 }
 
-impl Change {
-    fn of(self, settings: Settings) -> Settings {
-        let millis = |ms: Option<u64>, before| ms.map_or(before, Duration::from_millis);
-        settings
-            .with_retention(millis(self.retention_ms, settings.retention))
-            .with_dead_retention(millis(self.dead_retention_ms, settings.dead_retention))
-            .with_audit_retention(millis(self.audit_retention_ms, settings.audit_retention))
-            .with_segment_bytes(self.segment_bytes.unwrap_or(settings.segment_bytes))
-            .with_max_crashes(self.max_crashes.unwrap_or(settings.max_crashes))
+impl From<Change> for SettingsChange {
+    fn from(said: Change) -> Self {
+        let mut change = Self::new();
+        change.retention = said.retention_ms.map(Duration::from_millis);
+        change.dead_retention = said.dead_retention_ms.map(Duration::from_millis);
+        change.audit_retention = said.audit_retention_ms.map(Duration::from_millis);
+        change.segment_bytes = said.segment_bytes;
+        change.max_crashes = said.max_crashes;
+        change
     }
 }
 
@@ -101,7 +101,7 @@ pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
         }
         "configure" => {
             let change: Change = read(payload)?;
-            client.configure(&change.of(client.settings().await?)).await?;
+            client.change_settings(&change.into()).await?;
             done()
         }
         "queues" => {

@@ -2,7 +2,7 @@ use crate::{duration, failure::Outcome, globals::Globals, open};
 use indicatif::BinaryBytes;
 use serde_json::json;
 use std::time::Duration;
-use windlass::Settings;
+use windlass::{Settings, SettingsChange};
 
 /// The options of `settings`. Without any it shows what is set.
 #[derive(clap::Args)]
@@ -27,23 +27,25 @@ pub(crate) struct Change {
 impl Change {
     pub(crate) async fn run(self, globals: &Globals) -> Outcome {
         let client = open::existing(globals.url()).await?;
-        let before = client.settings().await?;
-        let after = self.of(before);
-        if after != before {
-            let done = client.configure(&after).await;
+        let (mut settings, change) = (client.settings().await?, self.change());
+        if change.of(settings) != settings {
+            let done = client.change_settings(&change).await;
             globals.did(&client, "settings.put", "settings", done).await?;
+            settings = client.settings().await?;
         }
         client.close().await;
-        globals.print(&json!(after), || text(&after))
+        globals.print(&json!(settings), || text(&settings))
     }
 
-    fn of(&self, settings: Settings) -> Settings {
-        settings
-            .with_retention(self.retention.unwrap_or(settings.retention))
-            .with_dead_retention(self.dead_retention.unwrap_or(settings.dead_retention))
-            .with_segment_bytes(self.segment_bytes.unwrap_or(settings.segment_bytes))
-            .with_max_crashes(self.max_crashes.unwrap_or(settings.max_crashes))
-            .with_audit_retention(self.audit_retention.unwrap_or(settings.audit_retention))
+    /// What is named: of the rest somebody else may change something.
+    fn change(&self) -> SettingsChange {
+        let mut change = SettingsChange::new();
+        change.retention = self.retention;
+        change.dead_retention = self.dead_retention;
+        change.segment_bytes = self.segment_bytes;
+        change.max_crashes = self.max_crashes;
+        change.audit_retention = self.audit_retention;
+        change
     }
 }
 

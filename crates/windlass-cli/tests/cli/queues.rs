@@ -1,4 +1,5 @@
-use crate::program::Home;
+use crate::program::{Answer, Home};
+use std::process::Stdio;
 
 #[test]
 fn queues_are_listed_paused_and_resumed() {
@@ -65,6 +66,26 @@ fn settings_are_shown_and_changed() {
     home.run(&["settings", "--max-crashes", "2"]).refused(2, &["max_crashes must be at least 3, got 2"]);
     home.run(&["settings", "--retention", "soon"]).refused(2, &["soon"]);
     assert_eq!(home.json(&["settings"]), changed, "and a refused change changes nothing");
+}
+
+/// Each wrote all settings as it had read them: one of two changes was undone.
+#[test]
+fn changes_of_settings_at_once_are_all_kept() {
+    let home = Home::new();
+    home.run(&["migrate"]).done();
+    for n in 3..15 {
+        let (hours, crashes) = (format!("{n}h"), n.to_string());
+        let args = [["settings", "--retention", &hours], ["settings", "--max-crashes", &crashes]];
+        let children = args.map(|args| home.spawn(home.command(&args).stdin(Stdio::null())));
+        for child in children {
+            Answer::from(child.wait_with_output().unwrap()).done();
+        }
+        let settings = home.json(&["settings"]);
+        assert_eq!(
+            (&settings["retention_ms"], &settings["max_crashes"]),
+            (&(n * 3_600_000).into(), &n.into())
+        );
+    }
 }
 
 #[test]

@@ -8,8 +8,8 @@ use windlass_core::{
     JobStore, KeyLimits, KeyLimitsChange, Leader, Load, MaintainReport, MigrationReport, NewJob, Promoted,
     QueueFilter, QueueLimits, QueueStats, Registration, ReportRequest, Reported, RescueReport, Result,
     RetentionRule, RetryReply, Schedule, ScheduleFilter, ScheduleRecord, ScheduleStep, ScheduleStore,
-    SchedulesPut, Settings, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, Timing,
-    TimingRequest, TimingStore, Timings, Wakeup, WorkerId, WorkerSpec,
+    SchedulesPut, Settings, SettingsChange, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus,
+    Timing, TimingRequest, TimingStore, Timings, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Calls of a worker go through [`act`](FakeStore::act), where they are delayed and fail; others straight to the store.
@@ -101,8 +101,8 @@ impl JobStore for FakeStore {
         self.memory.settings().await
     }
 
-    async fn configure(&self, settings: &Settings) -> Result<()> {
-        self.memory.configure(settings).await
+    async fn change_settings(&self, change: &SettingsChange) -> Result<()> {
+        self.memory.change_settings(change).await
     }
 
     async fn retention(&self) -> Result<Vec<RetentionRule>> {

@@ -1,7 +1,7 @@
 //! What the store keeps, and for how long.
 
 use crate::Client;
-use windlass_core::{AuditEntry, Result, RetentionRule, Settings};
+use windlass_core::{AuditEntry, Result, RetentionRule, Settings, SettingsChange};
 
 impl Client {
     /// The store's policy: what it keeps, and how many crashes a job survives.
@@ -12,7 +12,7 @@ impl Client {
         self.store.settings().await
     }
 
-    /// Changes the store's policy, for every worker on it.
+    /// Changes the store's policy, for every worker on it: all of it, so that what somebody else changed since it was read is as it was before. [`Self::change_settings`] changes single values.
     ///
     /// ```
     /// # use windlass::{Client, Settings};
@@ -34,6 +34,28 @@ impl Client {
     /// [`InvalidOption`](crate::ErrorKind::InvalidOption) for [what cannot work](Settings::check), or the store's.
     pub async fn configure(&self, settings: &Settings) -> Result<()> {
         self.noted("settings.put", "settings", self.store.configure(settings).await).await
+    }
+
+    /// Changes what is named of the store's policy, for every worker on it; the rest stays as it is, also where somebody changes that at the same time.
+    ///
+    /// ```
+    /// # use windlass::{Client, SettingsChange};
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// client.change_settings(&SettingsChange::new().with_max_crashes(7)).await?;
+    /// assert_eq!(client.settings().await?.max_crashes, 7);
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "sqlite"))] fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::configure`].
+    pub async fn change_settings(&self, change: &SettingsChange) -> Result<()> {
+        self.noted("settings.put", "settings", self.store.change_settings(change).await).await
     }
 
     /// What is kept of single queues and outcomes, beside the [settings](Self::settings), which hold for all.
