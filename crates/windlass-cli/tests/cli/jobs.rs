@@ -273,6 +273,33 @@ fn progress_and_log_are_shown() {
     assert_eq!(report["log"].as_array().unwrap().len(), 100);
 }
 
+/// As in `windlass jobs cancel 4711 | head -0`: the reader of the answer is gone, and what failed has failed all the same.
+#[test]
+fn a_failure_is_one_where_nobody_reads_the_answer() {
+    let home = Home::new();
+    let nobody = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        writer
+    };
+    let run = |args: &[&str]| -> Answer {
+        let mut command = home.command(args);
+        let child = command.stdin(Stdio::null()).stdout(nobody()).stderr(Stdio::piped()).spawn();
+        child.unwrap().wait_with_output().unwrap().into()
+    };
+    let id = home.enqueue(&["a"]);
+    run(&["jobs", "cancel", &id]).done();
+    run(&["jobs", "cancel", &id, "999"]).refused(1, &["2 of 2 jobs were not cancelled", "[not_cancelled]"]);
+
+    home.run_with(&["enqueue", "--many"], "{\"kind\":\"b\"}\n".repeat(100).as_bytes()).done();
+    let mut command = in_a_terminal(&home, &["jobs", "cancel", "--kind", "b", "--rate", "1"]);
+    let child = command.stdin(Stdio::null()).stdout(nobody()).stderr(Stdio::piped()).spawn().unwrap();
+    let cancelled = || home.json(&["queues"])[0]["cancelled"].as_u64().unwrap();
+    eventually("some are cancelled", || cancelled() > 1);
+    signal(&child, "INT");
+    Answer::from(child.wait_with_output().unwrap()).refused(1, &["before the end", "[interrupted]"]);
+}
+
 /// It was killed by the signal, and nobody could see what it had done, nor who.
 #[test]
 fn a_change_that_is_interrupted_says_and_notes_what_was_done() {

@@ -92,11 +92,10 @@ impl<R: 'static> Call<R> {
         let told: Vec<_> = had.iter().map(|(id, reply)| (*id, (self.words)(reply))).collect();
         entry.count = Some(done as u64).filter(|done| replies.is_ok() || *done > 0);
         let ended = globals.noted(client, entry, replies, |_| None).await;
-        if ended.is_ok() || !told.is_empty() {
-            tell(globals, &told)?;
-        }
+        let printed = if ended.is_ok() || !told.is_empty() { tell(globals, &told) } else { Ok(()) };
         ended?;
-        all_done(self.done, self.not_done, ids.len() - done, ids.len())
+        // A failure is one also where nobody reads any more what became of each.
+        all_done(self.done, self.not_done, ids.len() - done, ids.len()).and(printed)
     }
 }
 

@@ -166,13 +166,13 @@ impl<A: ByArgs> Select<A> {
                 globals.noted(client, entry, touched, |touched| Some(touched.done + touched.asked)).await;
             touched.map_err(|error| failed(error, done + asked, label))?
         };
-        globals.print(&touched, || text(&touched, label))?;
+        let printed = globals.print(&touched, || text(&touched, label));
         match stopped.into_inner() {
             true => Err(Failure::failed(
                 "interrupted",
                 "stopped before the end; what was done until then is told above",
             )),
-            false => Ok(()),
+            false => printed,
         }
     }
 }
