@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { act, busy } from '../act';
+import { act } from '../act';
 import { path, query } from '../api/client';
 import { useOverview, useTopic } from '../api/live';
 import type { JobRecord, Json as Any } from '../api/schema';
@@ -48,8 +48,7 @@ function Args({ job, revealed, reveal }: { job: JobRecord; revealed: Any; reveal
         <button class="btn quiet only" type="button" aria-label="Copy args" title="Copy" onClick={() => void copy(shown)}><Icon name="copy" /></button>
       </>}>
       <Json of={shown} label="Args" redacted={hidden} />
-      {asked && <Dialog title="Reveal what is hidden?" close={() => setAsked(false)} submit={() => void read()} note={`Written to the audit log as ${session.value?.actor ?? 'you'}`}
-        tools={<><button class="btn" type="button" onClick={() => setAsked(false)}>Back</button><button class="btn primary" type="submit" disabled={busy.value}>Reveal</button></>}>
+      {asked && <Dialog title="Reveal what is hidden?" close={() => setAsked(false)} submit={read} verb="Reveal">
         <p>The args of job {job.id} have values that look like secrets, or are long. They are shown to you on this page, until you leave it.</p>
         <label class="confirm"><span>Why, for the audit log</span><input class="field" autocomplete="off" value={reason} onInput={event => setReason(event.currentTarget.value)} /></label>
       </Dialog>}

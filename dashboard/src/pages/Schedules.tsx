@@ -4,9 +4,10 @@ import { act, busy } from '../act';
 import { path, query } from '../api/client';
 import { useResource } from '../api/resource';
 import type { JobState, Page, ScheduleRecord } from '../api/schema';
+import { STATES } from '../filter';
 import { duration } from '../format';
 import { row } from '../keys';
-import { may, session } from '../session';
+import { may } from '../session';
 import { here, go, to, toJob, toQueue } from '../router';
 import { Dialog } from '../parts/Dialog';
 import { Badge, Icon } from '../parts/Icon';
@@ -17,7 +18,6 @@ import { Failed, Loading, Nothing, Stale } from '../parts/States';
 import { Ago, Moment, Until } from '../parts/Time';
 
 const EVERY_MS = 10_000;
-const STATE: Record<string, JobState> = { completed: 'completed', discarded: 'discarded', cancelled: 'cancelled', running: 'running', available: 'available', retryable: 'retryable', scheduled: 'scheduled' };
 
 function Actions({ schedule, reload, text }: { schedule: ScheduleRecord; reload(): void; text?: boolean }) {
   if (!may('operator')) return null;
@@ -37,8 +37,8 @@ function Actions({ schedule, reload, text }: { schedule: ScheduleRecord; reload(
 
 function Last({ schedule }: { schedule: ScheduleRecord }) {
   if (!schedule.last_enqueued_at) return <span class="faint">never</span>;
-  const state = schedule.last_run ? STATE[schedule.last_run] : undefined;
-  const badge = state ? <Badge state={state} /> : schedule.last_run;
+  const state = schedule.last_run as JobState | null;
+  const badge = state && STATES.includes(state) ? <Badge state={state} /> : state;
   return <span class="row">{schedule.last_job ? <a href={toJob(schedule.last_job)}>{badge ?? `job ${schedule.last_job}`}</a> : badge}<span class="sub"><Ago at={schedule.last_enqueued_at} /></span></span>;
 }
 
@@ -77,8 +77,7 @@ function Remove({ name, close, reload }: { name: string; close(): void; reload()
     go(to(['schedules']));
   };
   return (
-    <Dialog title={`Remove schedule ${name}?`} close={close} submit={() => void remove()} note={`Written to the audit log as ${session.value?.actor ?? 'you'}`}
-      tools={<><button class="btn" type="button" onClick={close}>Back</button><button class="btn primary" type="submit" disabled={busy.value}>Remove it</button></>}>
+    <Dialog title={`Remove schedule ${name}?`} close={close} submit={remove} verb="Remove it">
       <p>It does not fire any more. Jobs that it enqueued stay. A program that declares it puts it back when it starts.</p>
     </Dialog>
   );

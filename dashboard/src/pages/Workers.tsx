@@ -1,13 +1,13 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { act, busy } from '../act';
+import { act } from '../act';
 import { path } from '../api/client';
 import { useOverview } from '../api/live';
 import type { Overview, QueueStats, WorkerRecord } from '../api/schema';
 import { bytes, count, jobs, plural, rate, span } from '../format';
 import { row } from '../keys';
 import { to, toQueue } from '../router';
-import { may, session } from '../session';
+import { may } from '../session';
 import { isAtWork, takesJobs } from '../workers';
 import { Dialog } from '../parts/Dialog';
 import { Panel } from '../parts/Panel';
@@ -20,8 +20,7 @@ function Drain({ worker: { id, name }, close }: { worker: WorkerRecord; close():
     if (await act('POST', `${path('workers', id)}/drain`, `${name} drains`)) close();
   };
   return (
-    <Dialog title={`Drain worker ${name}?`} close={close} submit={() => void drain()} note={`Written to the audit log as ${session.value?.actor ?? 'you'}`}
-      tools={<><button class="btn" type="button" onClick={close}>Back</button><button class="btn primary" type="submit" disabled={busy.value}>Drain it</button></>}>
+    <Dialog title={`Drain worker ${name}?`} close={close} submit={drain} verb="Drain it">
       <p>It takes no more jobs, ends those it runs, and goes. This cannot be taken back.</p>
     </Dialog>
   );

@@ -6,7 +6,6 @@ import type { BulkAction, BulkPreview } from '../api/schema';
 import { asText } from '../filter';
 import { count, plural } from '../format';
 import { follow, TYPED_ABOVE, VERBS, type Asked } from '../bulk';
-import { session } from '../session';
 import { Dialog } from './Dialog';
 import { Icon, type IconName } from './Icon';
 import { Failed, Loading } from './States';
@@ -119,8 +118,7 @@ export function BulkDialog({ asked: { action, target, edit }, close, started }: 
   };
   const title = preview ? `${verb} ${plural(preview.count, 'job')}?` : `${verb} jobs?`;
   return (
-    <Dialog title={title} close={close} submit={() => void confirm()} note={`Written to the audit log as ${session.value?.actor ?? 'you'}`}
-      tools={<><button class="btn" type="button" onClick={close}>Back</button><button class="btn primary" type="submit" disabled={!ready}>{preview ? `${verb} ${count(preview.count)}` : verb}</button></>}>
+    <Dialog title={title} close={close} submit={confirm} verb={preview ? `${verb} ${count(preview.count)}` : verb} ready={!!ready}>
       {problem && <Failed what="Nothing was changed" problem={problem} again={() => { setProblem(undefined); setAgain(again + 1); }} />}
       {!preview && !problem && <Loading what={`how many there are${found ? `, ${count(found)} so far` : ''}`} />}
       {preview && <>

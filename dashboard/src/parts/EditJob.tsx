@@ -1,7 +1,7 @@
 // Changes a job that does not run. Only what is different is sent.
 
 import { useState } from 'preact/hooks';
-import { act, busy, reply } from '../act';
+import { act, reply } from '../act';
 import { parse, path } from '../api/client';
 import type { JobRecord } from '../api/schema';
 import { isDead } from '../filter';
@@ -41,8 +41,7 @@ export function EditJob({ job: now, revealed, close }: { job: JobRecord; reveale
     if (await act('PATCH', path('jobs', job.id), reply, edit)) close();
   };
   return (
-    <Dialog title={`Edit job ${job.id}`} close={close} submit={() => void save()} note="Left alone if a worker takes it first"
-      tools={<><button class="btn" type="button" onClick={close}>Back</button><button class="btn primary" type="submit" disabled={busy.value}>Change</button></>}>
+    <Dialog title={`Edit job ${job.id}`} close={close} submit={save} note="Left alone if a worker takes it first" verb="Change">
       <EditFields fields={fields} change={setFields} timed={!isDead(job.state)} />
       {argsBefore === null ? <p class="small">The args are not shown as a whole; reveal them first to change them.</p>
         : <label class="confirm"><span>Args, JSON</span><textarea class="field mono" rows={8} spellcheck={false} value={args} onInput={event => setArgs(event.currentTarget.value)} /></label>}

@@ -1,10 +1,9 @@
 // Limits of the keys of a queue: of each key, of a single one, or of one that is named here. Empty fields take a limit away.
 
 import { useState } from 'preact/hooks';
-import { act, busy } from '../act';
+import { act } from '../act';
 import { path } from '../api/client';
 import type { KeyLimit } from '../api/schema';
-import { session } from '../session';
 import { Dialog } from './Dialog';
 import { number, Period } from './EditLimits';
 
@@ -37,8 +36,7 @@ export function EditKeyLimit({ queue, of, limit, close, reload }: OfKey) {
     close();
   };
   return (
-    <Dialog title={of === null ? `Limits of each key of ${queue}` : of ? `Limits of key ${of}` : `Limits of a key of ${queue}`} close={close} submit={() => void save()} note="Over all workers, from now on"
-      tools={<><button class="btn" type="button" onClick={close}>Back</button><button class="btn primary" type="submit" disabled={busy.value}>{of === '' ? 'Add' : 'Change'}</button></>}>
+    <Dialog title={of === null ? `Limits of each key of ${queue}` : of ? `Limits of key ${of}` : `Limits of a key of ${queue}`} close={close} submit={save} note="Over all workers, from now on" verb={of === '' ? 'Add' : 'Change'}>
       {of === '' && <label class="confirm"><span>Key</span><input class="field mono" required maxLength={200} pattern="(?!\.{1,2}$).*" title="A browser cannot send the keys . and .. ; use windlass queues limit-keys" spellcheck={false} autocomplete="off" value={key ?? ''} onInput={event => setKey(event.currentTarget.value)} /></label>}
       <label class="row"><input type="checkbox" checked={serial} onChange={event => setSerial(event.currentTarget.checked)} />One after the other, in the order of their ids</label>
       <div class="fields">
@@ -60,8 +58,7 @@ export function RemoveKeyLimit({ queue, of, close, reload }: OfKey) {
     close();
   };
   return (
-    <Dialog title={of === null ? `Remove all limits of the keys of ${queue}?` : `Remove the limits of key ${of}?`} close={close} submit={() => void remove()} note={`Written to the audit log as ${session.value?.actor ?? 'you'}`}
-      tools={<><button class="btn" type="button" onClick={close}>Back</button><button class="btn primary" type="submit" disabled={busy.value}>Remove them</button></>}>
+    <Dialog title={of === null ? `Remove all limits of the keys of ${queue}?` : `Remove the limits of key ${of}?`} close={close} submit={remove} verb="Remove them">
       <p>{of === null ? 'Its jobs run in the order of their arrival then, whatever their keys. The limits of single keys go, too.' : 'What holds for each key holds for it then.'}</p>
     </Dialog>
   );

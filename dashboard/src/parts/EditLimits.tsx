@@ -1,7 +1,7 @@
 // Limits of a queue: how many run at once, and how many start in a time. Empty fields take a limit away.
 
 import { useState } from 'preact/hooks';
-import { act, busy } from '../act';
+import { act } from '../act';
 import { path } from '../api/client';
 import { refresh } from '../api/live';
 import type { QueueStats } from '../api/schema';
@@ -34,8 +34,7 @@ export function EditLimits({ queue, close }: { queue: QueueStats; close(): void 
     close();
   };
   return (
-    <Dialog title={`Limits of ${queue.name}`} close={close} submit={() => void save()} note="Over all workers, from now on"
-      tools={<><button class="btn" type="button" onClick={close}>Back</button><button class="btn primary" type="submit" disabled={busy.value}>Change</button></>}>
+    <Dialog title={`Limits of ${queue.name}`} close={close} submit={save} note="Over all workers, from now on" verb="Change">
       <label class="confirm"><span>Jobs at once</span><input {...number(atOnce, setAtOnce)} placeholder="no limit" /></label>
       <div class="fields">
         <label class="confirm"><span>Starts</span><input {...number(starts, setStarts)} placeholder="no limit" /></label>

@@ -10,8 +10,7 @@ export function EditMany({ state, close, preview }: { state: JobState | undefine
   const [fields, setFields] = useState(UNCHANGED);
   const edit = edited(fields, UNCHANGED), some = Object.keys(edit).length > 0;
   return (
-    <Dialog title="Edit jobs" close={close} submit={() => some && preview(edit)} note="What is empty stays as it is"
-      tools={<><button class="btn" type="button" onClick={close}>Back</button><button class="btn primary" type="submit" disabled={!some}>Preview…</button></>}>
+    <Dialog title="Edit jobs" close={close} submit={() => some && preview(edit)} note="What is empty stays as it is" verb="Preview…" ready={some}>
       <EditFields fields={fields} change={setFields} timed={!isDead(state)} />
     </Dialog>
   );

@@ -15,7 +15,6 @@ const ICONS = {
   play: () => <path d="M5 3.2v9.6l7.5-4.8z"/>,
   retry: () => <><path d="M13 8a5 5 0 1 1-1.6-3.7"/><path d="M13.2 2.2v2.9h-2.9"/></>,
   x: () => <path d="M4 4l8 8M12 4l-8 8"/>,
-  check: () => <path d="M3 8.5l3.2 3.2L13 4.8"/>,
   more: () => <><circle cx="3.5" cy="8" r=".9"/><circle cx="8" cy="8" r=".9"/><circle cx="12.5" cy="8" r=".9"/></>,
   right: () => <path d="M6 3.5L10.5 8 6 12.5"/>,
   left: () => <path d="M10 3.5L5.5 8l4.5 4.5"/>,
@@ -25,10 +24,6 @@ const ICONS = {
   copy: () => <><rect x="5.5" y="5.5" width="8" height="8" rx="1.6"/><path d="M10.5 3.2A1.6 1.6 0 0 0 9 2.5H4A1.5 1.5 0 0 0 2.5 4v5c0 .7.3 1.2.8 1.5"/></>,
   out: () => <path d="M6.5 3.5H4A1.5 1.5 0 0 0 2.5 5v7A1.5 1.5 0 0 0 4 13.5h7a1.5 1.5 0 0 0 1.5-1.5V9.5M9.5 2.5h4v4M13.2 2.8L7.5 8.5"/>,
   store: () => <><ellipse cx="8" cy="3.9" rx="5" ry="1.9"/><path d="M3 3.9v8.2c0 1 2.2 1.9 5 1.9s5-.9 5-1.9V3.9M3 8c0 1 2.2 1.9 5 1.9S13 9 13 8"/></>,
-  filter: () => <path d="M2.5 4h11M4.5 8h7M6.5 12h3"/>,
-  clock: () => <><circle cx="8" cy="8" r="5.7"/><path d="M8 4.8V8l2.2 1.5"/></>,
-  plus: () => <path d="M8 3v10M3 8h10"/>,
-  tag: () => <><path d="M2.5 7.2V3.5a1 1 0 0 1 1-1h3.7l6.3 6.3-4.7 4.7z"/><circle cx="5.5" cy="5.5" r=".6"/></>,
   stop: () => <rect x="4" y="4" width="8" height="8" rx="1.4"/>,
 };
 

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { act, busy, reply } from '../act';
 import { path } from '../api/client';
 import type { JobRecord, JobState } from '../api/schema';
-import { may, session } from '../session';
+import { may } from '../session';
 import { go, to } from '../router';
 import { Dialog } from './Dialog';
 import { EditJob } from './EditJob';
@@ -47,8 +47,7 @@ export function JobActions({ job, revealed }: { job: JobRecord; revealed: unknow
 
 function Ask({ title, verb, run, close, children }: { title: string; verb: string; run(): Promise<void>; close(): void; children: string }) {
   return (
-    <Dialog title={title} close={close} submit={() => void run()} note={`Written to the audit log as ${session.value?.actor ?? 'you'}`}
-      tools={<><button class="btn" type="button" onClick={close}>Back</button><button class="btn primary" type="submit" disabled={busy.value}>{verb}</button></>}>
+    <Dialog title={title} close={close} submit={run} verb={verb}>
       <p>{children}</p>
     </Dialog>
   );

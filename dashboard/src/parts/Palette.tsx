@@ -28,9 +28,8 @@ const MOST = 40;
 const QUEUES = 5;
 
 function pages(): Hit[] {
-  const icons: Record<string, IconName> = { o: 'overview', q: 'queues', j: 'jobs', s: 'schedules', w: 'workers', a: 'audit' };
   return Object.entries(GOES).filter(([key]) => key !== 'a' || sees('admin'))
-    .map(([key, [text, parts]]) => ({ group: 'Go to', icon: icons[key] ?? 'right', text, keys: ['g', key], run: () => go(to(parts)) }));
+    .map(([key, [text, parts]]) => ({ group: 'Go to', icon: (parts[0] ?? 'overview') as IconName, text, keys: ['g', key], run: () => go(to(parts)) }));
 }
 
 function commands(queues: readonly QueueStats[]): Hit[] {
