@@ -17,7 +17,7 @@ export const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; con
 class Mock {
   constructor(options) {
     const { base = '/', role = 'admin', readOnly = false, token = null, actor = 'l.haddad', store = sample() } = options;
-    Object.assign(this, { base, role, readOnly, token, actor, store, streams: new Set(), calls: [], faults: new Map(), stream: true, still: false, held: new Map() });
+    Object.assign(this, { base, role, readOnly, token, actor, store, streams: new Set(), calls: [], faults: new Map(), lost: new Map(), stream: true, still: false, held: new Map() });
     this.timers = new Set();
   }
 
@@ -25,6 +25,11 @@ class Mock {
   fail(path, status) {
     this.faults.set(path, status);
     if (path === 'live') this.hangUp();
+  }
+
+  /** Does what is asked for at this path, but its answer is lost, so many times: a proxy answers with this status in its place; 0 breaks the connection. */
+  lose(path, status, times = Infinity) {
+    this.lost.set(path, { status, times });
   }
 
   /** Holds answers of this path back, as they were when they were asked for, until the function that it returns is called. */
@@ -108,12 +113,19 @@ class Mock {
       const [status, data, headers] = answer(this, stars, body && JSON.parse(body), Object.fromEntries(url.searchParams), known);
       const text = data === undefined ? undefined : JSON.stringify(data);
       await this.held.get(path);
-      response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store', ...headers }).end(text);
+      this.write(response, path, status, { 'content-type': 'application/json', 'cache-control': 'no-store', ...headers }, text);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       const problem = { type: `/problems/${error.code}`, title: error.title, status: error.status, detail: error.message, code: error.code, request_id: `r-${this.calls.length}` };
-      response.writeHead(error.status, { 'content-type': 'application/problem+json' }).end(JSON.stringify(problem));
+      this.write(response, path, error.status, { 'content-type': 'application/problem+json' }, JSON.stringify(problem));
     }
+  }
+
+  write(response, path, status, headers, text) {
+    const lost = this.lost.get(path);
+    if (!lost || lost.times-- <= 0) response.writeHead(status, headers).end(text);
+    else if (lost.status) response.writeHead(lost.status, { 'content-type': 'text/html' }).end('<h1>Bad gateway</h1>');
+    else response.destroy();
   }
 
   live(response, url, known) {

@@ -50,6 +50,8 @@ const MEANS: Record<BulkAction, string> = {
   delete: 'They are gone for good, with the errors of their attempts. Jobs that run or completed are left alone.',
 };
 
+const UNCHANGED = 'Nothing was changed';
+
 /** How often it is looked how far a count is that takes long. */
 const AGAIN_MS = 1_000;
 
@@ -57,7 +59,7 @@ export function BulkDialog({ asked: { action, target, edit }, close, started }: 
   const [preview, setPreview] = useState<BulkPreview>();
   const [found, setFound] = useState(0);
   const [at, setAt] = useState('');
-  const [problem, setProblem] = useState<Problem>();
+  const [failed, setFailed] = useState<{ what: string; problem: Problem }>();
   const [pace, setPace] = useState<number>();
   const [typed, setTyped] = useState('');
   const [sending, setSending] = useState(false);
@@ -70,9 +72,9 @@ export function BulkDialog({ asked: { action, target, edit }, close, started }: 
     setFound(0);
     setTyped('');
     const wrong = (problem: Problem): void => {
-      if (!gone) setProblem(problem);
+      if (!gone) setFailed({ what: UNCHANGED, problem });
     };
-    const failed = (error: unknown): void => wrong(asProblem(error));
+    const refused = (error: unknown): void => wrong(asProblem(error));
     // Nobody waits for it any more.
     const end = (): void => {
       if (counting) call('DELETE', counting).catch(() => {});
@@ -82,15 +84,15 @@ export function BulkDialog({ asked: { action, target, edit }, close, started }: 
       counting = answer.state === 'counting' ? at : undefined;
       if (gone) return end();
       setFound(answer.count);
-      if (counting) timer = setTimeout(() => void get<BulkPreview>(at).then(show, failed), AGAIN_MS);
+      if (counting) timer = setTimeout(() => void get<BulkPreview>(at).then(show, refused), AGAIN_MS);
       else if (answer.state !== 'previewed') wrong(problemOf({ title: 'Not counted', detail: answer.error ?? 'The count was stopped.' }));
       else {
         setPreview(answer);
-        setProblem(undefined);
+        setFailed(undefined);
         setAt(new Date().toISOString());
       }
     };
-    call<BulkPreview>('POST', 'bulk', { action, edit, ...target, ...(pace && { per_second: pace }) }).then(show, failed);
+    call<BulkPreview>('POST', 'bulk', { action, edit, ...target, ...(pace && { per_second: pace }) }).then(show, refused);
     return () => {
       gone = true;
       clearTimeout(timer);
@@ -107,20 +109,27 @@ export function BulkDialog({ asked: { action, target, edit }, close, started }: 
   const confirm = async (): Promise<void> => {
     if (!preview || !ready) return;
     setSending(true);
+    const at = path('bulk', preview.id);
     try {
-      await call('POST', `${path('bulk', preview.id)}/confirm`, { count: preview.count });
-      follow(preview.id);
-      started();
+      await call('POST', `${at}/confirm`, { count: preview.count });
     } catch (error) {
-      setProblem(asProblem(error));
-      setSending(false);
+      // It may have begun all the same: an answer can be lost, and a browser then asks once more by itself, which is refused with 409.
+      const problem = asProblem(error), { status } = problem;
+      const run = await get<BulkPreview>(at).catch(() => undefined);
+      if (!run || run.state === 'previewed') {
+        const lost = status < 400 || status >= 500 || (status === 409 && !run);
+        setFailed({ what: lost ? 'It is not known whether it began' : UNCHANGED, problem });
+        return setSending(false);
+      }
     }
+    follow(preview.id);
+    started();
   };
   const title = preview ? `${verb} ${plural(preview.count, 'job')}?` : `${verb} jobs?`;
   return (
     <Dialog title={title} close={close} submit={confirm} verb={preview ? `${verb} ${count(preview.count)}` : verb} ready={!!ready}>
-      {problem && <Failed what="Nothing was changed" problem={problem} again={() => { setProblem(undefined); setAgain(again + 1); }} />}
-      {!preview && !problem && <Loading what={`how many there are${found ? `, ${count(found)} so far` : ''}`} />}
+      {failed && <Failed {...failed} again={() => { setFailed(undefined); setAgain(again + 1); }} />}
+      {!preview && !failed && <Loading what={`how many there are${found ? `, ${count(found)} so far` : ''}`} />}
       {preview && <>
         <p>{'filter' in target ? <>All that match <code>{asText(target.filter)}</code></> : plural(target.ids.length, 'job', 'jobs')}{at && <>, counted at <Moment at={at} /></>}. {preview.exact ? 'No more than these many are touched.' : `More match than one change may touch: these are the first ${count(preview.count)}.`}</p>
         {preview.count === 0 ? <p class="strong">No job matches any more.</p> : <p>{MEANS[action]}</p>}

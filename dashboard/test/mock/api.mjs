@@ -90,6 +90,7 @@ function preview(mock, _, { action, edit: changes, filter, ids }) {
 
 function confirm(mock, [id], { count }) {
   const bulk = found(mock.store.bulks.get(id), `bulk change ${id}`);
+  if (bulk.state !== 'previewed') refuse(409, 'conflict', 'Conflict', `${id} was confirmed or stopped before`);
   if (bulk.count !== count) refuse(409, 'conflict', 'Another count', `the preview counted ${bulk.count} jobs, the confirmation says ${count}; look at the preview again`);
   bulk.state = 'running';
   mock.run(bulk, jobId => {
