@@ -14,6 +14,11 @@ const assets = join(dirname(fileURLToPath(import.meta.url)), '../../crates/windl
 /** What the product sends; the strictest that its pages have to work under. */
 export const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'self'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
+/** A number of the sample data that is sent as it is written here: JavaScript would send `1.0` as 1. */
+export const written = text => `as written: ${text}`;
+
+const toJson = data => JSON.stringify(data)?.replaceAll(/"as written: ([^"]+)"/g, '$1');
+
 class Mock {
   constructor(options) {
     const { base = '/', role = 'admin', readOnly = false, token = null, actor = 'l.haddad', store = sample() } = options;
@@ -63,7 +68,7 @@ class Mock {
     const folder = { queue: 'queues', job: 'jobs' }[kind] ?? kind;
     const { answer, stars } = route('GET', name.length ? `${folder}/${encodeURIComponent(name.join(':'))}` : folder);
     try {
-      return `event: ${kind}\ndata: ${JSON.stringify(answer(this, stars, undefined, {})[1])}\n\n`;
+      return `event: ${kind}\ndata: ${toJson(answer(this, stars, undefined, {})[1])}\n\n`;
     } catch (error) {
       return `event: problem\ndata: ${JSON.stringify({ topic, status: error.status, code: error.code, title: error.title, detail: error.message })}\n\n`;
     }
@@ -111,7 +116,7 @@ class Mock {
       const { role, answer, stars } = route(request.method, path);
       check(this, role, known);
       const [status, data, headers] = answer(this, stars, body && JSON.parse(body), Object.fromEntries(url.searchParams), known);
-      const text = data === undefined ? undefined : JSON.stringify(data);
+      const text = toJson(data);
       await this.held.get(path);
       this.write(response, path, status, { 'content-type': 'application/json', 'cache-control': 'no-store', ...headers }, text);
     } catch (error) {

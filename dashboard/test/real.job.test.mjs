@@ -93,7 +93,7 @@ overStores((real, test) => {
     await dialog.getByLabel('Priority').fill('-7');
     await dialog.getByLabel('Attempts in all').fill('3');
     await dialog.getByLabel('Available from').fill('2031-01-31T09:00:00');
-    await dialog.getByLabel('Args, JSON').fill('{"n": 9007199254740993, "text": "after"}');
+    await dialog.getByLabel('Args, JSON').fill('{"n": 9007199254740993, "price": 12345678901234567.890, "text": "after"}');
     await dialog.getByRole('button', { name: 'Change' }).click();
     await dialog.waitFor({ state: 'detached' });
     await badge(page, 'scheduled');
@@ -103,9 +103,13 @@ overStores((real, test) => {
     await page.getByRole('button', { name: 'Edit…' }).click();
     assert.equal(await dialog.getByLabel('Available from').inputValue(), '2031-01-31T09:00');
     await dialog.getByLabel('Available from').fill('2001-01-31T09:00:00');
+    const args = dialog.getByLabel('Args, JSON');
+    await args.fill((await args.inputValue()).replace('after', 'last'));
     await dialog.getByRole('button', { name: 'Change' }).click();
     await badge(page, 'available');
     assert.equal((await shown(server, id)).state, 'available');
+    const text = await (await fetch(`${server.url}api/v1/jobs/${id}`, { headers: { authorization: `Bearer ${server.tokens.admin}` } })).text();
+    for (const part of ['9007199254740993', '12345678901234567.890', '"last"']) assert.ok(text.includes(part), text);
   });
 
   test('a job is deleted, and its page says so to others', async t => {

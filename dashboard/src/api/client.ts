@@ -37,21 +37,39 @@ export function query(path: string, values: Record<string, string | number | nul
 
 interface Raw {
   rawJSON?(text: string): unknown;
-  isRawJSON?(value: unknown): boolean;
+  isRawJSON?(value: unknown): value is { rawJSON: string };
   parse(text: string, reviver: (key: string, value: unknown, context?: { source?: string }) => unknown): unknown;
 }
 
-/** Integers beyond 2^53 keep their digits where the browser can do that: args are shown and edited as they are. */
-export function parse(text: string): unknown {
-  const json = JSON as unknown as Raw;
-  return json.parse(text, (_, value, context) => {
-    const source = context?.source;
-    const lost = typeof value === 'number' && source !== undefined && /^-?\d+$/.test(source) && !Number.isSafeInteger(value);
-    return lost && json.rawJSON ? json.rawJSON(source) : value;
-  });
+const json = JSON as unknown as Raw;
+
+/** What a user wrote. Numbers that JavaScript writes in another way, as `1.0`, stay as they are written where the browser can do that. */
+export const parse = (text: string): unknown => json.parse(text, (_, value, context) => {
+  const source = context?.source;
+  return typeof value === 'number' && source && source !== String(value) && json.rawJSON ? json.rawJSON(source) : value;
+});
+
+export const isRaw = (value: unknown): value is { rawJSON: string } => json.isRawJSON?.(value) ?? false;
+
+/** Whether one of its numbers may be another than was written: the browser kept none as it was, and only whole ones up to 2^53 are sure. */
+export function mayBeRounded(value: unknown): boolean {
+  if (json.rawJSON) return false;
+  return typeof value === 'number' ? !Number.isSafeInteger(value) : typeof value === 'object' && value !== null && Object.values(value).some(mayBeRounded);
 }
 
-export const isRaw = (value: unknown): boolean => (JSON as unknown as Raw).isRawJSON?.(value) ?? false;
+const OF_USERS = ['args', 'checkpoint', 'meta', 'result'];
+
+/** An answer: what users wrote stays as it is written, all other numbers are there to be counted with. */
+export const read = (text: string): unknown => figures(parse(text));
+
+function figures(value: unknown): unknown {
+  if (isRaw(value)) return Number(value.rawJSON);
+  if (typeof value === 'object' && value) {
+    const of = value as Record<string, unknown>;
+    for (const key in of) if (!OF_USERS.includes(key)) of[key] = figures(of[key]);
+  }
+  return value;
+}
 
 /** A problem as the server writes it. */
 export function problemOf(said: Record<string, unknown>, status = 0, title = '', wait: number | null = null): Problem {
@@ -99,7 +117,7 @@ export async function call<T>(method: string, path: string, body?: unknown, sign
     throw wrong;
   }
   const text = await response.text();
-  return (text ? parse(text) : undefined) as T;
+  return (text ? read(text) : undefined) as T;
 }
 
 export const get = <T>(path: string, signal?: AbortSignal): Promise<T> => call<T>('GET', path, undefined, signal);

@@ -5,7 +5,7 @@ import { effect, signal, type Signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { setClock } from '../clock';
 import { attentive } from './attention';
-import { address, asProblem, get, parse, path, problemOf, query, type Problem } from './client';
+import { address, asProblem, get, path, problemOf, query, read, type Problem } from './client';
 import type { Overview } from './schema';
 
 /** The newest state of one topic. */
@@ -110,7 +110,7 @@ function connect(topics: string[]): () => void {
   for (const kind of KINDS) {
     stream.addEventListener(kind, event => {
       works();
-      const data = parse((event as MessageEvent<string>).data) as object;
+      const data = read((event as MessageEvent<string>).data) as object;
       take(topicOf(kind, data), data);
     });
   }

@@ -4,7 +4,7 @@
 export type JobState = 'scheduled' | 'available' | 'running' | 'retryable' | 'completed' | 'cancelled' | 'discarded' | 'blocked';
 export type Role = 'viewer' | 'operator' | 'admin';
 export type Time = string;
-/** Any JSON; a number that JavaScript cannot hold exactly is kept as JSON.rawJSON. */
+/** Any JSON; a number that JavaScript would write in another way is kept as JSON.rawJSON. */
 export type Json = unknown;
 
 export interface Session {

@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import { act, reply } from '../act';
-import { parse, path } from '../api/client';
+import { mayBeRounded, parse, path } from '../api/client';
 import type { JobRecord } from '../api/schema';
 import { isDead } from '../filter';
 import { Dialog } from './Dialog';
@@ -36,6 +36,7 @@ export function EditJob({ job: now, revealed, close }: { job: JobRecord; reveale
       } catch (error) {
         return setWrong(`The args are not JSON: ${error instanceof Error ? error.message : String(error)}`);
       }
+      if (mayBeRounded([shown, edit['args']])) return setWrong('This browser rounds long numbers and fractions; change such args with a newer one, or by the API.');
     }
     if (!Object.keys(edit).length) return setWrong('Nothing is different yet.');
     if (await act('PATCH', path('jobs', job.id), reply, edit)) close();
