@@ -124,7 +124,6 @@ async fn an_array_is_no_object_wherever_it_stands() {
         ("POST", "/bulk", json!({"action": "cancel", "filter": filter}), "/filter"),
         ("PUT", "/queues/mail/limits", json!({"rate": [9, 60_000, 2]}), "/rate"),
         ("PUT", "/queues/mail/key-limits", json!({"rate": [9, 60_000, null]}), "/rate"),
-        ("PUT", "/settings", json!({"retention_ms": [5, 0]}), "/retention_ms"),
         ("PUT", "/retention", json!({"items": [["mail", "cancelled", 5, null]]}), "/items/0"),
     ] {
         let answer = site.ask(Role::Admin, method, path, body).await.refused(422, "invalid_option");
