@@ -1,13 +1,13 @@
 //! What stores answer as the API says it: ids as text, secrets hidden, sizes bounded.
 
-use crate::redact::{Redaction, Secrets, Verbatim};
+use crate::redact::{LONGEST_TEXT, Redaction, Secrets, Verbatim};
 use serde_json::Value;
 use windlass::{Args, Envelope, Error, ErrorKind, JobEvent, JobRecord, ListedSchedule};
 use windlass_bridge::{event_json, schedule_json};
 
 /// How much of args, meta, result and checkpoint is shown of a job in a list, and of one job. In bytes.
 pub(crate) const IN_LISTS: usize = 2 << 10;
-pub(crate) const OF_ONE: usize = 64 << 10;
+pub(crate) const OF_ONE: usize = LONGEST_TEXT;
 
 /// Makes records into JSON.
 struct Shower<'a> {

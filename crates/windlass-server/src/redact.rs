@@ -1,5 +1,6 @@
 //! Secrets in args do not leave the process: values are hidden by the names of their keys, and by the kind of the job.
 
+mod finder;
 mod secrets;
 mod unescaped;
 mod verbatim;
@@ -11,6 +12,8 @@ pub(crate) use verbatim::Verbatim;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
+/// The longest text of which something is hidden, in bytes: what is larger is not shown.
+pub(crate) const LONGEST_TEXT: usize = 64 << 10;
 /// Parts of names that hide a value.
 const HIDDEN_KEYS: [&str; 9] = ["pass", "secret", "token", "key", "auth", "cookie", "ssn", "iban", "card"];
 

@@ -1,9 +1,5 @@
-use super::{Verbatim, hidden, unescaped::Unescaped};
-use std::{
-    cmp::Reverse,
-    collections::BTreeSet,
-    ops::Bound::{Included, Unbounded},
-};
+use super::{Verbatim, finder::Finder, hidden, unescaped::Unescaped};
+use std::{cmp::Reverse, collections::BTreeSet, sync::OnceLock};
 
 /// Shorter texts are hidden where they stand, and not looked for elsewhere: they would be found everywhere.
 const SHORTEST: usize = 4;
@@ -12,7 +8,11 @@ const QUOTED: usize = 4;
 
 /// Values that were hidden, to hide them in texts too. All of them, however many: they are no more than one job has.
 #[derive(Default)]
-pub(crate) struct Secrets(BTreeSet<String>);
+pub(crate) struct Secrets {
+    texts: BTreeSet<String>,
+    /// Of these texts, once they were looked for.
+    finder: OnceLock<Finder>,
+}
 
 impl Secrets {
     pub(super) fn note(&mut self, value: &Verbatim) {
@@ -45,8 +45,9 @@ impl Secrets {
     }
 
     fn push(&mut self, text: &str) {
-        if text.len() >= SHORTEST && !self.0.contains(text) {
-            self.0.insert(text.to_owned());
+        if text.len() >= SHORTEST && !self.texts.contains(text) {
+            self.texts.insert(text.to_owned());
+            self.finder.take();
         }
     }
 
@@ -62,7 +63,7 @@ impl Secrets {
 
     /// A text without them, also where a program quoted them: in what its escapes mean, and those in that.
     pub(crate) fn scrubbed(&self, text: &str) -> String {
-        if self.0.is_empty() {
+        if self.texts.is_empty() || text.len() < SHORTEST {
             return text.to_owned();
         }
         let mut found = Vec::new();
@@ -86,27 +87,11 @@ impl Secrets {
 
     /// Where they stand, those within others too, and how many characters they have.
     fn find(&self, read: &Unescaped, found: &mut Vec<(usize, usize, usize)>) {
-        for (at, _) in read.text.char_indices() {
-            if let Some(secret) = self.first_of(&read.text[at..]) {
-                let (start, end) = read.place(at, at + secret.len());
-                found.push((start, end, secret.chars().count()));
-            }
-        }
-    }
-
-    /// The longest of them that a text begins with.
-    fn first_of(&self, text: &str) -> Option<&str> {
-        let mut begins = text;
-        while begins.len() >= SHORTEST {
-            let last = self.0.range::<str, _>((Unbounded, Included(begins))).next_back()?;
-            if begins.starts_with(last.as_str()) {
-                return Some(last);
-            }
-            // One that the text begins with comes before this one, so this one begins with it, too.
-            let alike = begins.chars().zip(last.chars()).take_while(|(one, other)| one == other);
-            begins = &begins[..alike.map(|(one, _)| one.len_utf8()).sum::<usize>()];
-        }
-        None
+        let finder = self.finder.get_or_init(|| Finder::of(&self.texts));
+        finder.find(&read.text, |one| {
+            let (start, end) = read.place(one.start, one.end);
+            found.push((start, end, one.characters));
+        });
     }
 }
 
@@ -156,6 +141,16 @@ mod tests {
         assert_eq!(meet.scrubbed("abcdef g"), "‹4 characters hidden› g");
         let other = secrets.scrubbed("user-1 is no user-10@example.co, ends in user");
         assert_eq!(other, "‹6 characters hidden› is no ‹6 characters hidden›0@example.co, ends in user");
+    }
+
+    /// Each place of the text was compared with each of them, and all that they have alike: some 10^11 characters.
+    #[test]
+    fn many_values_that_begin_alike_are_looked_for_in_one_pass() {
+        let texts: Vec<String> = (4..1_400).map(|length| "a".repeat(length) + "!").collect();
+        let secrets = secrets_of(&json!({ "token": texts }).to_string());
+        let text = "a".repeat(64 << 10);
+        assert_eq!(secrets.scrubbed(&text), text);
+        assert_eq!(secrets.scrubbed("aaaaa!"), "‹6 characters hidden›");
     }
 
     #[test]
