@@ -2,7 +2,7 @@
 
 use crate::{
     bodies::Room,
-    objects::Objects,
+    objects::{Objects, ROOM},
     problem::{Problem, pointer_token},
 };
 use axum::{
@@ -17,7 +17,7 @@ use serde::{
     de::{DeserializeOwned, IgnoredAny},
 };
 use serde_path_to_error::Segment;
-use std::{fmt::Write, time::Duration};
+use std::{cell::Cell, fmt::Write, time::Duration};
 use tokio::time::timeout;
 use windlass::JobId;
 use windlass_bridge::in_words;
@@ -116,9 +116,9 @@ pub(crate) fn read_object<'a, T: Deserialize<'a>>(json: &'a [u8], at: &str) -> R
         let what = "must be a JSON object".to_owned();
         return Err(Problem::invalid(format!("{} {what}", place(at))).at(at.to_owned(), what));
     }
-    let mut reader = serde_json::Deserializer::from_slice(json);
-    let read =
-        serde_path_to_error::deserialize(Objects(&mut reader)).map_err(|error| refused(&error, at, json))?;
+    let (mut reader, room) = (serde_json::Deserializer::from_slice(json), Cell::new(ROOM));
+    let read = serde_path_to_error::deserialize(Objects(&mut reader, &room));
+    let read = read.map_err(|error| refused(&error, at, json))?;
     reader.end().map_err(|error| malformed(&error))?;
     Ok(read)
 }

@@ -25,6 +25,7 @@ mod connections;
 mod counts;
 mod enqueued;
 mod extract;
+mod few;
 mod gate;
 mod kept;
 mod live;

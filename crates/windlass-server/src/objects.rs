@@ -1,24 +1,37 @@
 //! Reads objects from objects alone. Serde takes an array for one, too, which has its values in the order in which a program's source happens to have
-//! the fields: what was meant by `[5, 0]` is anybody's guess.
+//! the fields: what was meant by `[5, 0]` is anybody's guess. And no more of them than there is room for: a body of many small values takes thirty
+//! times its length when it is read, whatever is refused of it afterwards.
 
 use serde::{
     Deserializer,
     de::{DeserializeSeed, EnumAccess, Error, MapAccess, SeqAccess, Visitor},
 };
-use std::fmt;
+use std::{cell::Cell, fmt};
 
-/// What reads, and all that is read by it.
-pub(crate) struct Objects<T>(pub(crate) T);
+/// What the values of a body may take in memory beside their texts, in bytes: twice what as many of the largest jobs take as one call enqueues.
+pub(crate) const ROOM: usize = 32 << 20;
+
+/// What reads, and all that is read by it; and how much more may be read.
+pub(crate) struct Objects<'a, T>(pub(crate) T, pub(crate) &'a Cell<usize>);
+
+impl<T> Objects<'_, T> {
+    /// A value was read.
+    fn take<V, E: Error>(&self) -> Result<(), E> {
+        let too_many = || E::custom("too many values in one body; send less at once");
+        self.1.set(self.1.get().checked_sub(size_of::<V>()).ok_or_else(too_many)?);
+        Ok(())
+    }
+}
 
 macro_rules! pass_on {
     ($($read:ident $(($($name:ident: $of:ty),*))?),*) => {
         $(fn $read<V: Visitor<'de>>(self, $($($name: $of,)*)? visitor: V) -> Result<V::Value, Self::Error> {
-            self.0.$read($($($name,)*)? Objects(visitor))
+            self.0.$read($($($name,)*)? Objects(visitor, self.1))
         })*
     };
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<'_, D> {
     type Error = D::Error;
 
     pass_on!(
@@ -60,7 +73,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_map(Objects(visitor))
+        self.0.deserialize_map(Objects(visitor, self.1))
     }
 }
 
@@ -72,7 +85,7 @@ macro_rules! tell {
     };
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Objects<V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for Objects<'_, V> {
     type Value = V::Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -100,19 +113,19 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Objects<V> {
     }
 
     fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<V::Value, D::Error> {
-        self.0.visit_some(Objects(value))
+        self.0.visit_some(Objects(value, self.1))
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, value: D) -> Result<V::Value, D::Error> {
-        self.0.visit_newtype_struct(Objects(value))
+        self.0.visit_newtype_struct(Objects(value, self.1))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<V::Value, A::Error> {
-        self.0.visit_seq(Objects(items))
+        self.0.visit_seq(Objects(items, self.1))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<V::Value, A::Error> {
-        self.0.visit_map(Objects(fields))
+        self.0.visit_map(Objects(fields, self.1))
     }
 
     fn visit_enum<A: EnumAccess<'de>>(self, value: A) -> Result<V::Value, A::Error> {
@@ -120,30 +133,33 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Objects<V> {
     }
 }
 
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Objects<S> {
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Objects<'_, S> {
     type Value = S::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<S::Value, D::Error> {
-        self.0.deserialize(Objects(value))
+        self.0.deserialize(Objects(value, self.1))
     }
 }
 
-impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Objects<A> {
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Objects<'_, A> {
     type Error = A::Error;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
-        self.0.next_element_seed(Objects(seed))
+        let next = self.0.next_element_seed(Objects(seed, self.1))?;
+        next.map(|value| self.take::<S::Value, _>().map(|()| value)).transpose()
     }
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Objects<A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Objects<'_, A> {
     type Error = A::Error;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
+        self.take::<S::Value, _>()?;
         self.0.next_key_seed(seed)
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        self.0.next_value_seed(Objects(seed))
+        self.take::<S::Value, _>()?;
+        self.0.next_value_seed(Objects(seed, self.1))
     }
 }

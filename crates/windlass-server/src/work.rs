@@ -12,7 +12,7 @@ mod waiters;
 
 pub(crate) use member::Member;
 pub(crate) use register::Register;
-pub(crate) use reports::{Report, read as read_reports, store as store_reports};
+pub(crate) use reports::{Report, read as read_reports, reports, store as store_reports};
 pub(crate) use said::{TurnAnswer, receipts};
 pub(crate) use turn::turn;
 

@@ -4,6 +4,7 @@ use crate::{
     audit::Note,
     auth::Identity,
     extract::{Body, Id, Query},
+    few::at_most,
     problem::Problem,
     record::{IN_LISTS, OF_ONE, job_json, secrets_of},
     redact::{Secrets, Verbatim},
@@ -15,7 +16,7 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{json, value::RawValue};
 use windlass::{
     CancelReply, Conflict, DeleteReply, EditReply, EnqueuedUnique, Envelope, Error, ErrorKind, JobFilter,
@@ -133,16 +134,20 @@ async fn opened(app: &App, job: &JobRecord) -> Result<Option<Box<RawValue>>, Pro
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Enqueue<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "jobs")]
     jobs: Vec<JobSpec<'a>>,
+}
+
+fn jobs<'de: 'a, 'a, D: Deserializer<'de>>(list: D) -> Result<Vec<JobSpec<'a>>, D::Error> {
+    at_most(list, MOST_JOBS, format_args!("one call enqueues 1 to {MOST_JOBS} jobs, got more"))
 }
 
 /// Enqueues jobs, all or none; with an `Idempotency-Key` at most once.
 pub(crate) async fn enqueue(State(app): Shared, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let Enqueue { jobs } = body.read()?;
     let count = jobs.len();
-    if !(1..=MOST_JOBS).contains(&count) {
-        return Err(Problem::invalid(format!("one call enqueues 1 to {MOST_JOBS} jobs, got {count}")));
+    if count == 0 {
+        return Err(Problem::invalid(format!("one call enqueues 1 to {MOST_JOBS} jobs, got 0")));
     }
     let job = |(at, job): (usize, JobSpec<'_>)| job.job().map_err(|error| error.of_job(at, count));
     let mut jobs: Vec<NewJob> = jobs.into_iter().enumerate().map(job).collect::<Result<_, _>>()?;

@@ -5,7 +5,7 @@ use crate::{
     auth::Identity,
     extract::{Body, Name},
     problem::Problem,
-    work::{Register, Report, TurnAnswer, read_reports, receipts, store_reports, turn},
+    work::{Register, Report, TurnAnswer, read_reports, receipts, reports, store_reports, turn},
 };
 use axum::{Extension, Json, extract::State, http::StatusCode};
 use serde::Deserialize;
@@ -19,7 +19,7 @@ const BEATS: u64 = 3;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Said {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "reports")]
     reports: Vec<Report>,
     memory_bytes: Option<u64>,
 }

@@ -84,6 +84,67 @@ async fn who_would_send_more_than_fits_waits_and_is_told() {
     assert_eq!(site.get("/jobs").await.is(200)["items"].as_array().unwrap().len(), 3);
 }
 
+/// `"what": [item, item, ...`, and then what is no JSON: what is refused before that was not read.
+fn endless(what: &str, item: &str, count: usize) -> String {
+    format!("{what}[{} and what is no JSON", format!("{item},").repeat(count))
+}
+
+/// Of 16 MiB of them a server made half a gigabyte before it refused them.
+#[tokio::test]
+async fn what_is_too_much_is_refused_before_it_is_read() {
+    let site = Site::in_memory();
+    let worker = post(&site, "/work/v1/workers", &[], r#"{"queues": {"mail": 5}}"#).await.is(201);
+    let turn = format!("/work/v1/workers/{}/turn", worker["worker"].as_str().unwrap());
+    let beat = turn.replace("/turn", "/beat");
+    for (path, what, item, count, pointer, says) in [
+        (
+            "/api/v1/jobs",
+            r#"{"jobs":"#,
+            r#"{"kind":"a"}"#,
+            10_001,
+            "/jobs",
+            "one call enqueues 1 to 10000 jobs",
+        ),
+        (&turn, r#"{"reports":"#, r#"{"receipt":""}"#, 1_001, "/reports", "must be at most 1000, got more"),
+        (&beat, r#"{"reports":"#, r#"{"receipt":""}"#, 1_001, "/reports", "must be at most 1000, got more"),
+        (
+            &turn,
+            r#"{"reports":[{"receipt":"","log":"#,
+            "\"\"",
+            101,
+            "/reports/0/log",
+            "must be at most 100 lines",
+        ),
+        (
+            &turn,
+            r#"{"done":"#,
+            r#"{"receipt":"","outcome":"complete"}"#,
+            10_001,
+            "/done",
+            "must be at most 10000",
+        ),
+    ] {
+        let refused = post(&site, path, &[], endless(what, item, count)).await.refused(422, "invalid_option");
+        let error = &refused.body["errors"][0];
+        assert_eq!(error["pointer"], pointer);
+        assert!(error["detail"].as_str().unwrap().starts_with(says), "{}", refused.text);
+    }
+    for (path, what, item) in [
+        ("/api/v1/jobs", r#"{"jobs":[{"kind":"a","tags":"#, "\"\""),
+        ("/api/v1/jobs", r#"{"jobs":[{"kind":"a","unique_fields":"#, "\"\""),
+    ] {
+        let refused =
+            post(&site, path, &[], endless(what, item, 2_000_000)).await.refused(422, "invalid_option");
+        assert!(refused.text.contains("too many values"), "{}", refused.text);
+    }
+    assert!(site.client.jobs(&Default::default()).await.unwrap().is_empty());
+    // As many of the largest as there may be.
+    let job = json!({"kind": "a", "queue": "mail", "args": {}, "priority": 1, "max_attempts": 2, "delay_ms": 1, "expires_in_ms": 9_999_999,
+        "timeout_ms": 1, "key": "k", "meta": {}, "tags": (0..20).map(|n| n.to_string()).collect::<Vec<_>>(), "cost": 1});
+    let enqueued = post(&site, "/api/v1/jobs", &[], json!({ "jobs": vec![job; 10_000] }).to_string()).await;
+    assert_eq!(enqueued.status, 201, "{}", enqueued.text.chars().take(500).collect::<String>());
+}
+
 /// As of a client whose network is gone.
 #[tokio::test(start_paused = true)]
 async fn who_stops_sending_holds_no_room() {

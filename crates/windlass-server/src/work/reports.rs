@@ -1,8 +1,11 @@
 //! What workers say of the jobs that they have: progress, lines for their logs, checkpoints.
 
 use super::{Member, member::Left};
-use crate::problem::{Problem, wrong_at};
-use serde::Deserialize;
+use crate::{
+    few::at_most,
+    problem::{Problem, wrong_at},
+};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use windlass::{
@@ -20,9 +23,19 @@ pub(crate) struct Report {
     receipt: String,
     percent: Option<f64>,
     note: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lines")]
     log: Vec<String>,
     checkpoint: Option<Box<RawValue>>,
+}
+
+fn lines<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<String>, D::Error> {
+    let most = Limits::MAX_LOG_LINES;
+    at_most(list, most, format_args!("must be at most {most} lines, got more"))
+}
+
+/// The reports of one call.
+pub(crate) fn reports<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<Report>, D::Error> {
+    at_most(list, MOST, format_args!("must be at most {MOST}, got more"))
 }
 
 /// A field, and what is wrong with it.
@@ -31,10 +44,6 @@ type Wrong = (&'static str, String);
 impl Report {
     fn read(self, member: &Member) -> Result<RemoteReport, Wrong> {
         let Self { receipt, percent, note, log, checkpoint } = self;
-        if log.len() > Limits::MAX_LOG_LINES {
-            let what = format!("must be at most {} lines, got {}", Limits::MAX_LOG_LINES, log.len());
-            return Err(("log", what));
-        }
         let progress = match (percent, note) {
             (None, None) => None,
             (None, Some(_)) => return Err(("percent", "is missing; a note needs it".to_owned())),
@@ -59,9 +68,6 @@ fn read_checkpoint(member: &Member, ticket: Ticket, checkpoint: &RawValue) -> Re
 
 /// All of them, or none where one is wrong.
 pub(crate) fn read(reports: Vec<Report>, member: &Member) -> Result<Vec<RemoteReport>, Problem> {
-    if reports.len() > MOST {
-        return Err(wrong_at("/reports", format!("must be at most {MOST}, got {}", reports.len())));
-    }
     let read = |(at, report): (usize, Report)| {
         report.read(member).map_err(|(field, what)| wrong_at(&format!("/reports/{at}/{field}"), what))
     };

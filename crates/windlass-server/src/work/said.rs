@@ -1,8 +1,15 @@
 //! What workers say and are told, as JSON.
 
-use super::{Member, member::Left, reports::Report};
-use crate::problem::{Problem, pointer_token, wrong_at};
-use serde::{Deserialize, Serialize};
+use super::{
+    Member,
+    member::Left,
+    reports::{Report, reports},
+};
+use crate::{
+    few::at_most,
+    problem::{Problem, pointer_token, wrong_at},
+};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use std::{collections::BTreeMap, time::Duration};
 use windlass::{
@@ -12,13 +19,15 @@ use windlass::{
 
 /// How long a turn may wait for jobs, in seconds.
 const MOST_WAIT: u64 = 30;
+/// The most outcomes of one turn: ten times as many as a worker has jobs.
+const MOST_DONE: usize = 10_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TurnBody {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "reports")]
     pub(super) reports: Vec<Report>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "done")]
     done: Vec<Done>,
     want: Option<BTreeMap<String, usize>>,
     #[serde(default)]
@@ -37,6 +46,10 @@ struct Done {
     reason: Option<String>,
     after_ms: Option<u64>,
     result: Option<Box<RawValue>>,
+}
+
+fn done<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<Done>, D::Error> {
+    at_most(list, MOST_DONE, format_args!("must be at most {MOST_DONE}, got more"))
 }
 
 #[derive(Clone, Copy, Deserialize)]
