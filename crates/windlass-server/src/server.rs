@@ -171,7 +171,7 @@ impl Server {
 
     /// Takes this auth file in the place of the one that it was built with. At once: requests are held against it, tokens that it does not have as they
     /// were open nothing any more, their sessions end, their bulk actions stop where they are, all streams end (browsers come back, if they still may), and workers that
-    /// registered with such a token hand back what they have.
+    /// registered with such a token are known no more; what they have goes back as soon as the store answers.
     ///
     /// # Errors
     /// `invalid_option` where it was not built with [`Access::file`].
@@ -179,7 +179,7 @@ impl Server {
         let before = self.0.auth.replace(file)?;
         let is_over = |actor: &str| !self.0.auth.keeps(&before, actor);
         self.0.bulk.end_those(is_over);
-        self.0.work.end_those(is_over).await;
+        self.0.work.end_those(is_over);
         Ok(())
     }
 

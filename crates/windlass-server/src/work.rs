@@ -59,14 +59,16 @@ pub(crate) struct Work {
     waiters: Arc<Waiters>,
     /// From the first registration on.
     keeper: OnceCell<Worker>,
+    /// Ends of workers that nobody waits for.
+    ends: Mutex<JoinSet<()>>,
     stop: CancellationToken,
 }
 
 impl Work {
     pub(crate) fn new(client: Client, stop: CancellationToken) -> Self {
-        let (members, waiters) = (Mutex::default(), Arc::default());
+        let (members, waiters, ends) = (Mutex::default(), Arc::default(), Mutex::default());
         let opener = client.opener().map(Arc::new);
-        Self { client, opener, members, waiters, keeper: OnceCell::new(), stop }
+        Self { client, opener, members, waiters, keeper: OnceCell::new(), ends, stop }
     }
 
     /// Registers a worker; gives the name by which it comes back, which is its secret.
@@ -114,31 +116,22 @@ impl Work {
         Ok(())
     }
 
-    /// Those that registered as somebody who may not work any more: what they have goes back.
-    pub(crate) async fn end_those(&self, is_over: impl Fn(&str) -> bool) {
+    /// Those that registered as somebody who may not work any more are known no more, and what they have goes back. Nobody waits for that, as a
+    /// store that does not answer would keep what else changes waiting.
+    pub(crate) fn end_those(&self, is_over: impl Fn(&str) -> bool) {
         let over: Vec<_> = self.lock().extract_if(|_, member| is_over(member.actor())).collect();
-        for (_, member) in over {
-            if let Err(error) = member.remote.end().await {
-                tracing::warn!(%error, "could not hand an HTTP worker's jobs back; its lease will end");
-            }
-            member.tell();
-        }
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        while ends.try_join_next().is_some() {}
+        over.into_iter().for_each(|(_, member)| drop(ends.spawn(hand_back(member))));
     }
 
     /// The server stops: what its workers have goes back at once, without using up attempts.
     pub(crate) async fn close(&self) {
         let ended = async {
             let _ = timeout(CALLS, self.quiet()).await; // what they hand in is settled before their ends
-            let members: Vec<_> = self.lock().drain().map(|(_, member)| member).collect();
-            let mut ends = JoinSet::new();
-            for member in members {
-                ends.spawn(async move { member.remote.end().await });
-            }
-            while let Some(ended) = ends.join_next().await {
-                if let Ok(Err(error)) = ended {
-                    tracing::warn!(%error, "could not hand an HTTP worker's jobs back; its lease will end");
-                }
-            }
+            let mut ends = std::mem::take(&mut *self.ends.lock().unwrap_or_else(PoisonError::into_inner));
+            self.lock().drain().for_each(|(_, member)| drop(ends.spawn(hand_back(member))));
+            while ends.join_next().await.is_some() {}
             if let Some(keeper) = self.keeper.get() {
                 keeper.shutdown().await;
             }
@@ -185,6 +178,13 @@ impl Work {
     fn lock(&self) -> MutexGuard<'_, HashMap<WorkerId, Arc<Member>>> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+async fn hand_back(member: Arc<Member>) {
+    if let Err(error) = member.remote.end().await {
+        tracing::warn!(%error, "could not hand an HTTP worker's jobs back; its lease will end");
+    }
+    member.tell();
 }
 
 /// Not known here; so the client registers anew.

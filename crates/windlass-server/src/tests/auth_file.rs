@@ -6,8 +6,11 @@ use axum::{body::Body, http::Request};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
+use tokio::time::Instant;
 use tower::ServiceExt;
-use windlass::{Args, Client, Context, JobId, JobRecord, JobState, NewJob, Outcome, RawJob, Worker, testing};
+use windlass::{
+    Args, Client, Context, JobId, JobRecord, JobState, NewJob, Outcome, RawJob, Worker, WorkerId, testing,
+};
 use windlass_core::{Store, wrap_store};
 
 impl Site {
@@ -84,8 +87,42 @@ async fn a_worker_whose_token_was_taken_away_gets_no_job_and_gives_back_what_it_
     let (waited, ()) = tokio::join!(waits, changes);
     // It waited already, or came too late to.
     assert!(waited.status == 410 || waited.status == 401, "{}", waited.text);
-    assert_eq!(state().await, JobState::Available);
+    while state().await != JobState::Available {
+        tokio::task::yield_now().await; // what it has goes back beside
+    }
     site.send_text("POST", &turn, &headers, "{}").await.refused(401, "unauthenticated");
+}
+
+/// A store that does not answer who ends a worker.
+struct Hanging {
+    store: Arc<dyn Store>,
+}
+
+wrap_store! {
+    impl JobStore for Hanging, through store:
+    [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat claim settle report checkpoints suspect rescue promote maintain
+     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history status events wakeup close]
+
+    async fn deregister(&self, _: WorkerId) -> windlass_core::Result<()> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_waits_for_no_worker_of_the_one_before() {
+    let store = Arc::clone(testing::client().store());
+    let site = Site::of(Client::from_store(Arc::new(Hanging { store })), |builder| builder);
+    for _ in 0..3 {
+        site.register(json!({ "queues": { "mail": 5 } })).await;
+    }
+    let began = Instant::now();
+    for roles in [&[Role::Viewer, Role::Operator][..], &[Role::Viewer]] {
+        let taken = site.server.set_auth_file(site.file_of(roles));
+        tokio::time::timeout(Duration::from_secs(1), taken).await.expect("it waits for the store").unwrap();
+    }
+    site.ask(Role::Operator, "GET", "/queues", Value::Null).await.refused(401, "unauthenticated");
+    site.server.close().await;
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
