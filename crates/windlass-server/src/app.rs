@@ -4,10 +4,13 @@ use crate::{
     work::Work,
 };
 use axum::{extract::FromRequestParts, extract::NestedPath, http::request::Parts};
-use std::sync::Arc;
-use tokio::sync::OnceCell;
+use std::{sync::Arc, time::Duration};
+use tokio::{sync::OnceCell, time::timeout};
 use tokio_util::sync::CancellationToken;
-use windlass::Client;
+use windlass::{Client, Error};
+
+/// How long the store may take to say which it is.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What all requests of a server share. Nothing in it is the only copy of anything that matters but sessions and previews, which
 /// end with the process.
@@ -45,10 +48,11 @@ impl App {
         self.redaction.clone().unwrap_or_else(of_file)
     }
 
-    /// Which store it is, with its version: asked once.
-    pub(crate) async fn store(&self) -> windlass::Result<&str> {
-        let ask = || async { Ok(self.client.status().await?.store) };
-        self.store.get_or_try_init(ask).await.map(String::as_str)
+    /// Which store it is, with its version: asked once. `None` where it does not say so in time, to those who wait while another asks, too.
+    pub(crate) async fn store(&self) -> Option<&str> {
+        let ask = || async { Ok::<_, Error>(self.client.status().await?.store) };
+        let store = timeout(PATIENCE, self.store.get_or_try_init(ask)).await.ok()?;
+        store.ok().map(String::as_str)
     }
 
     /// The path under which this request reached us, with a slash at its end; and whether by TLS.

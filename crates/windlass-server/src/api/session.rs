@@ -27,7 +27,7 @@ pub(crate) async fn show(State(app): Shared, parts: Parts) -> Answer {
         answer["version"] = env!("CARGO_PKG_VERSION").into();
         answer["trace_url"] = app.trace_url.as_ref().map(TraceUrl::as_str).into();
         // Who asks is known, also while the store is away: the pages say so themselves, and go on when it is back.
-        answer["store"] = app.store().await.ok().into();
+        answer["store"] = app.store().await.into();
     }
     Ok(Json(answer))
 }

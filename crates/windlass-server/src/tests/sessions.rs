@@ -5,9 +5,11 @@ use super::{
 use crate::{Access, AuthFile, NewToken, Role, Server};
 use axum::{Router, body::Body, extract::ConnectInfo, http::Request};
 use serde_json::{Value, json};
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+use tokio::time::Instant;
 use tower::ServiceExt;
-use windlass::{Client, testing};
+use windlass::{Client, StoreStatus, testing};
+use windlass_core::{Store, wrap_store};
 
 const OURS: (&str, &str) = ("sec-fetch-site", "same-origin");
 const JSON: (&str, &str) = ("content-type", "application/json");
@@ -80,6 +82,33 @@ async fn who_asks_is_known_while_the_store_is_away() {
     assert_eq!((&shown["actor"], &shown["store"]), (&json!("operator"), &Value::Null));
 }
 
+/// A store that never says anything of itself.
+struct Silent {
+    store: Arc<dyn Store>,
+}
+
+wrap_store! {
+    impl JobStore for Silent, through store:
+    [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
+     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history events wakeup close]
+
+    async fn status(&self) -> windlass_core::Result<StoreStatus> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_long_to_be_told_who_they_are() {
+    let store = Arc::clone(testing::client().store());
+    let site = Site::of(Client::from_store(Arc::new(Silent { store })), |builder| builder);
+    let began = Instant::now();
+    let ask = || async { site.ask(Role::Operator, "GET", "/session", Value::Null).await.is(200) };
+    for shown in futures_util::future::join_all((0..5).map(|_| ask())).await {
+        assert_eq!((&shown["actor"], &shown["store"]), (&json!("operator"), &Value::Null));
+    }
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+}
+
 #[tokio::test]
 async fn a_token_that_sees_no_page_begins_no_session() {
     let site = Site::in_memory();
@@ -144,7 +173,7 @@ async fn the_key_of_the_start_is_good_once_and_not_for_long() {
     let shown = exchange(&router, "GET", "/api/v1/session", &[HOST, ("cookie", &cookie)], "").await.is(200);
     assert_eq!(shown["role"], "admin");
     let key = server.start_key().unwrap().unwrap();
-    tokio::time::advance(std::time::Duration::from_secs(601)).await;
+    tokio::time::advance(Duration::from_secs(601)).await;
     login(key).await.refused(401, "unauthenticated");
 }
 
