@@ -1,4 +1,4 @@
-use super::sessions::IDLE;
+use super::sessions::LIFE;
 use axum::http::{HeaderMap, header};
 
 /// The cookie of a session. Its name ends in the port, where that is known: browsers tell the servers of one machine apart by their ports, but not
@@ -25,7 +25,7 @@ impl Cookie {
 
     /// It as a header; without a value it is taken away.
     pub(crate) fn set(&self, value: Option<&str>, path: &str, secure: bool) -> String {
-        let (name, life) = (&self.0, value.map_or(0, |_| IDLE.as_secs()));
+        let (name, life) = (&self.0, value.map_or(0, |_| LIFE.as_secs()));
         let (value, secure) = (value.unwrap_or_default(), if secure { "; Secure" } else { "" });
         format!("{name}={value}; Path={path}; Max-Age={life}; HttpOnly; SameSite=Strict{secure}")
     }

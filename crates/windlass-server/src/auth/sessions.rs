@@ -11,13 +11,14 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use windlass::Result;
 
-/// A session that is not used for so long ends.
-pub(crate) const IDLE: Duration = Duration::from_secs(12 * 3600);
+/// A session ends so long after its login, however much it is used.
+pub(crate) const LIFE: Duration = Duration::from_secs(12 * 3600);
 /// How many there are at most; beyond, the one that was unused longest ends.
 const MOST: usize = 10_000;
 
 struct Session {
     identity: Identity,
+    began: Instant,
     used: Instant,
     /// Tells what is open of it, as streams, that it has ended.
     _ends: DropGuard,
@@ -33,7 +34,8 @@ impl Sessions {
         let cookie = hex(&random()?);
         let ended = CancellationToken::new();
         let identity = identity.by(Via::Session).of_session(ended.clone());
-        let session = Session { identity, used: Instant::now(), _ends: ended.drop_guard() };
+        let now = Instant::now();
+        let session = Session { identity, began: now, used: now, _ends: ended.drop_guard() };
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MOST {
             let oldest = all.iter().min_by_key(|(_, session)| session.used).map(|(cookie, _)| *cookie);
@@ -48,7 +50,7 @@ impl Sessions {
         let hash = Hash::of(cookie);
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let session = all.get_mut(&hash)?;
-        if session.used.elapsed() > IDLE || session.identity.is_over() {
+        if session.began.elapsed() > LIFE || session.identity.is_over() {
             all.remove(&hash);
             return None;
         }
@@ -71,14 +73,16 @@ mod tests {
     use super::{super::identity::Role, *};
 
     #[tokio::test(start_paused = true)]
-    async fn sessions_end_when_they_are_idle_or_ended() {
+    async fn sessions_end_when_they_are_ended_and_twelve_hours_after_the_login() {
         let sessions = Sessions::default();
-        let [used, idle, ended] = [0; 3].map(|_| sessions.begin(Identity::new("a", Role::Viewer)).unwrap());
-        tokio::time::advance(IDLE / 2).await;
+        let [used, ended] = [0; 2].map(|_| sessions.begin(Identity::new("a", Role::Viewer)).unwrap());
+        tokio::time::advance(LIFE / 2).await;
         sessions.end(&ended);
         assert!(sessions.find(&used).is_some() && sessions.find(&ended).is_none());
-        tokio::time::advance(IDLE / 2 + Duration::from_secs(1)).await;
-        assert!(sessions.find(&used).is_some() && sessions.find(&idle).is_none());
+        let later = sessions.begin(Identity::new("a", Role::Viewer)).unwrap();
+        tokio::time::advance(LIFE / 2 + Duration::from_secs(1)).await;
+        assert!(sessions.find(&used).is_none(), "though it was used");
+        assert!(sessions.find(&later).is_some());
     }
 
     #[test]
