@@ -40,10 +40,16 @@ impl Call {
     }
 }
 
-/// An answer that can be given again.
+/// What was done under a key.
 struct Kept {
     /// The hash of the body that it answers.
     asked: [u8; 32],
+    /// `None` where it was too large to be kept.
+    answer: Option<Answer>,
+}
+
+/// An answer that can be given again.
+struct Answer {
     status: StatusCode,
     media: Option<HeaderValue>,
     body: Bytes,
@@ -81,6 +87,13 @@ pub(crate) fn reused() -> Problem {
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", detail)
 }
 
+fn not_kept() -> Problem {
+    let detail = format!(
+        "this was done under this Idempotency-Key, and is not done again; its answer is not kept, as it has more than {MOST_BYTES} bytes"
+    );
+    Problem::new(StatusCode::CONFLICT, "conflict", detail)
+}
+
 impl Replays {
     /// The answer that this call had before, or else that of the work, which is remembered where it succeeds.
     pub(crate) async fn answer(
@@ -88,16 +101,23 @@ impl Replays {
         call: Call,
         work: impl Future<Output = Result<Response, Problem>>,
     ) -> Result<Response, Problem> {
-        let Call { id, body } = call;
-        let (cell, mut is_first) = (self.cell(id), false);
-        let first = async {
-            is_first = true;
-            Kept::of(body, work.await).await.map_err(Box::new)
+        let Call { id, body: asked } = call;
+        let (cell, mut first) = (self.cell(id), None);
+        let work = async {
+            let answer = Answer::of(work.await).await.map_err(Box::new)?;
+            first = Some(answer.response());
+            let answer = (answer.body.len() <= MOST_BYTES).then_some(answer);
+            Ok(Kept { asked, answer })
         };
-        match cell.get_or_try_init(|| first).await {
-            Ok(kept) if kept.asked != body => Err(reused()),
-            Ok(kept) => Ok(kept.response(is_first)),
-            Err(refused) => Ok(*refused),
+        let kept = match cell.get_or_try_init(|| work).await {
+            Ok(kept) => kept,
+            Err::<_, Box<Response>>(refused) => return Ok(*refused),
+        };
+        match (first, &kept.answer) {
+            (Some(first), _) => Ok(first),
+            _ if kept.asked != asked => Err(reused()),
+            (None, Some(answer)) => Ok(answer.again()),
+            (None, None) => Err(not_kept()),
         }
     }
 
@@ -117,32 +137,62 @@ impl Replays {
     }
 }
 
-impl Kept {
-    /// An answer that is worth keeping; what was refused changed nothing, and may be tried again.
-    async fn of(asked: [u8; 32], answer: Result<Response, Problem>) -> Result<Self, Response> {
+impl Answer {
+    /// That of something that was done; what was refused changed nothing, and may be tried again.
+    async fn of(answer: Result<Response, Problem>) -> Result<Self, Response> {
         let answer = answer.unwrap_or_else(IntoResponse::into_response);
         if !answer.status().is_success() {
             return Err(answer);
         }
         let (parts, body) = answer.into_parts();
-        let body = to_bytes(body, MOST_BYTES).await.map_err(|error| {
-            let detail = format!("it was done, but its answer cannot be kept: {error}");
+        let body = to_bytes(body, usize::MAX).await.map_err(|error| {
+            let detail = format!("it was done, but its answer cannot be read: {error}");
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail).into_response()
         })?;
         let media = parts.headers.get(header::CONTENT_TYPE).cloned();
-        Ok(Self { asked, status: parts.status, media, body })
+        Ok(Self { status: parts.status, media, body })
     }
 
-    fn response(&self, is_first: bool) -> Response {
+    fn response(&self) -> Response {
         let mut response = (self.status, Body::from(self.body.clone())).into_response();
         let headers = response.headers_mut();
         headers.remove(header::CONTENT_TYPE);
         if let Some(media) = &self.media {
             headers.insert(header::CONTENT_TYPE, media.clone());
         }
-        if !is_first {
-            headers.insert(HeaderName::from_static("idempotent-replayed"), HeaderValue::from_static("true"));
-        }
         response
+    }
+
+    fn again(&self) -> Response {
+        let mut response = self.response();
+        let replayed = (HeaderName::from_static("idempotent-replayed"), HeaderValue::from_static("true"));
+        response.headers_mut().insert(replayed.0, replayed.1);
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No answer of ours is so large, as names in it are bounded.
+    #[tokio::test]
+    async fn what_has_an_answer_that_is_too_large_to_keep_is_done_once() {
+        let (replays, mut done) = (Replays::default(), 0);
+        for (body, says) in [("a", Ok(())), ("a", Err("is not done again")), ("b", Err("another body"))] {
+            let call = Call::new("anna run k".to_owned(), body.as_bytes());
+            let work = async {
+                done += 1;
+                Ok("x".repeat(MOST_BYTES + 1).into_response())
+            };
+            match (replays.answer(call, work).await, says) {
+                (Ok(answer), Ok(())) => {
+                    assert_eq!(to_bytes(answer.into_body(), usize::MAX).await.unwrap().len(), MOST_BYTES + 1);
+                }
+                (Err(problem), Err(says)) => assert!(problem.detail().contains(says)),
+                (answer, _) => panic!("{body}: {}", answer.is_ok()),
+            }
+        }
+        assert_eq!(done, 1);
     }
 }

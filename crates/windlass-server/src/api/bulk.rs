@@ -114,7 +114,8 @@ fn which(
                     "the filter selects every job; name a state, a queue, a kind, a tag, an error or args";
                 return Err(Problem::invalid(detail).at("/filter".into(), "is empty".into()));
             }
-            wanted::check(app, identity, &filter)?;
+            let wrong = |field: &str, what| wrong_at(&format!("/filter/{field}"), what);
+            wanted::check(app, identity, &filter, wrong)?;
             if wanted::names_hidden(app, &filter) {
                 // Others see what was asked for.
                 said["args"] = json!(hidden(filter.args.as_ref().map_or(0, Args::len)));

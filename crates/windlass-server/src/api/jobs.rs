@@ -56,7 +56,8 @@ pub(crate) async fn list(
     let limit = page_size(limit)?;
     let (args, after) = (args.as_deref().map(wanted::read_args).transpose()?, after.map(PageToken));
     let filter = JobFilter { state, queue, kind, tag, error, args, after, limit };
-    wanted::check(&app, &identity, &filter)?;
+    let wrong = |field: &str, what| Problem::invalid(format!("the parameter {field}: {what}"));
+    wanted::check(&app, &identity, &filter, wrong)?;
     let app = &app;
     let show = |mut job| async move {
         let secrets = told_elsewhere(app, &mut job).await?;

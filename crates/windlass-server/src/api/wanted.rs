@@ -8,7 +8,7 @@ use crate::{
     redact::Verbatim,
     side_by_side::side_by_side,
 };
-use windlass::{Args, JobFilter, JobPage, JobRecord, JobState, PageToken};
+use windlass::{Args, JobFilter, JobPage, JobRecord, JobState, Limits, PageToken};
 
 /// How many jobs one call looks at for their errors, and in how many pages of the store, at most.
 const MOST_LOOKED: usize = 500;
@@ -19,9 +19,23 @@ pub(crate) fn read_args(text: &str) -> Result<Args, Problem> {
     Args::parse(text).map_err(|error| Problem::invalid(format!("the filter by args: {error}")))
 }
 
-/// Refuses a filter by values that are hidden from who asks.
-pub(crate) fn check(app: &App, identity: &Identity, filter: &JobFilter) -> Result<(), Problem> {
+/// Refuses a filter by values that are hidden from who asks, and by what no job has. `wrong` says what is wrong with a field.
+pub(crate) fn check(
+    app: &App,
+    identity: &Identity,
+    filter: &JobFilter,
+    wrong: impl Fn(&str, String) -> Problem,
+) -> Result<(), Problem> {
     filter.check()?;
+    for (field, name, most) in [
+        ("queue", &filter.queue, Limits::MAX_QUEUE_BYTES),
+        ("kind", &filter.kind, Limits::MAX_KIND_BYTES),
+        ("tag", &filter.tag, Limits::MAX_TAG_BYTES),
+    ] {
+        if let Some(name) = name.as_ref().filter(|name| name.len() > most) {
+            return Err(wrong(field, format!("must be at most {most} bytes, got {}", name.len())));
+        }
+    }
     let texts = [&filter.queue, &filter.kind, &filter.tag, &filter.error];
     if texts.into_iter().flatten().any(|text| text.contains('\0')) {
         return Err(Problem::invalid("a filter has a NUL character, which no job has"));

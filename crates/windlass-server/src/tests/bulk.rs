@@ -36,6 +36,23 @@ async fn a_filter_by_args_that_are_no_text_is_refused() {
     }
 }
 
+/// Its answer would say it, and be too large to be kept for a repetition.
+#[tokio::test]
+async fn a_filter_by_a_name_that_is_longer_than_any_is_refused() {
+    let site = Site::in_memory();
+    let bearer = format!("Bearer {}", site.token(Operator));
+    let headers = [("authorization", bearer.as_str()), ("idempotency-key", "once")];
+    for (field, most) in [("queue", 128), ("kind", 200), ("tag", 100)] {
+        let body = |length| json!({"action": "cancel", "filter": {field: "q".repeat(length)}});
+        for length in [most + 1, 100_000] {
+            let refused = site.send("POST", "/bulk", &headers, body(length)).await.is(422);
+            let what = format!("must be at most {most} bytes, got {length}");
+            assert_eq!(refused["errors"][0], json!({"pointer": format!("/filter/{field}"), "detail": what}));
+        }
+        site.ask(Operator, "POST", "/bulk", body(most)).await.is(201);
+    }
+}
+
 #[tokio::test]
 async fn what_is_previewed_and_confirmed_is_done() {
     for site in Site::all().await {

@@ -170,6 +170,10 @@ async fn queries_and_paths_are_read_strictly() {
         ("/jobs?state=jumping", "the parameter state: unknown variant `jumping`, expected one of"),
         ("/jobs?sate=running", "the parameter sate: unknown field `sate`, expected one of"),
         ("/live", "the query: missing field `topics`"),
+        (
+            &format!("/jobs?queue={}", "q".repeat(129)),
+            "the parameter queue: must be at most 128 bytes, got 129",
+        ),
     ] {
         let said = site.get(path).await.body["detail"].to_string();
         assert!(said.starts_with(&format!("\"{says}")), "{path}: {said}");
