@@ -149,6 +149,7 @@ impl Gate {
         body: Body,
         next: Next,
     ) -> Result<Response, Problem> {
+        let _of_worker = (self.does == Does::Work).then(|| self.app.work.request());
         let target = target_of(parts.uri.path());
         let request_id = parts.extensions.get::<RequestId>().map_or_else(String::new, |id| id.0.clone());
         let allowed = match self.check(&identity, least, &parts.headers) {

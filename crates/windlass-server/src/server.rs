@@ -219,7 +219,7 @@ impl Server {
     }
 
     /// Serves under a path until `until` is over: then streams and bulk actions end, HTTP workers are answered at once, running requests get ten seconds, and
-    /// what the workers have goes back.
+    /// what the workers have goes back meanwhile.
     ///
     /// # Errors
     /// What the listener says.
@@ -229,9 +229,18 @@ impl Server {
         base: &BasePath,
         until: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let served = connections::serve(&listener, &self.under(base), until, &self.0.stop).await;
-        self.close().await;
-        served
+        let (router, stop) = (self.under(base), &self.0.stop);
+        let serves = async {
+            let served = connections::serve(&listener, &router, until, stop).await;
+            stop.cancel();
+            served
+        };
+        // Beside the requests that are still running: it waits for those of workers, and for no others.
+        let closes = async {
+            stop.cancelled().await;
+            self.close().await;
+        };
+        tokio::join!(serves, closes).0
     }
 
     /// The routes under a path; the probes beside it, too.

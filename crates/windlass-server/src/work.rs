@@ -21,7 +21,10 @@ use axum::http::StatusCode;
 use said::TurnBody;
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 use tokio::{
@@ -61,14 +64,32 @@ pub(crate) struct Work {
     keeper: OnceCell<Worker>,
     /// Ends of workers that nobody waits for.
     ends: Mutex<JoinSet<()>>,
+    /// How many requests of workers are answered.
+    requests: AtomicUsize,
     stop: CancellationToken,
+}
+
+/// A request of a worker that is not answered yet, until it is dropped.
+pub(crate) struct Request(Arc<Work>);
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.0.requests.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Work {
     pub(crate) fn new(client: Client, stop: CancellationToken) -> Self {
         let (members, waiters, ends) = (Mutex::default(), Arc::default(), Mutex::default());
         let opener = client.opener().map(Arc::new);
-        Self { client, opener, members, waiters, keeper: OnceCell::new(), ends, stop }
+        let (keeper, requests) = (OnceCell::new(), AtomicUsize::new(0));
+        Self { client, opener, members, waiters, keeper, ends, requests, stop }
+    }
+
+    /// A worker says something; its body may still be on its way.
+    pub(crate) fn request(self: &Arc<Self>) -> Request {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        Request(Arc::clone(self))
     }
 
     /// Registers a worker; gives the name by which it comes back, which is its secret.
@@ -143,9 +164,9 @@ impl Work {
         }
     }
 
-    /// Waits until no worker's call is under way.
+    /// Waits until no worker's request is under way.
     async fn quiet(&self) {
-        while self.lock().values().any(|member| member.is_calling()) {
+        while self.requests.load(Ordering::Relaxed) > 0 {
             sleep(GLANCE).await;
         }
     }

@@ -1,6 +1,6 @@
-use super::site::Site;
+use super::{site::Site, work::done};
 use crate::{BasePath, Role, connections::connection};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{net::SocketAddr, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
@@ -9,6 +9,7 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
+use windlass::{JobId, JobState};
 
 /// A server on a port of its own.
 pub(super) struct Listening {
@@ -29,7 +30,11 @@ pub(super) async fn listening(site: &Site) -> Listening {
 }
 
 pub(super) fn head(site: &Site, line: &str, more: &str) -> String {
-    let token = site.token(Role::Operator);
+    head_of(site, Role::Operator, line, more)
+}
+
+fn head_of(site: &Site, role: Role, line: &str, more: &str) -> String {
+    let token = site.token(role);
     format!("{line} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n{more}\r\n")
 }
 
@@ -167,4 +172,50 @@ async fn a_stop_ends_streams_and_lets_requests_finish() {
     server.serving.await.unwrap().unwrap();
     assert_eq!(site.client.jobs(&Default::default()).await.unwrap().len(), 2);
     assert!(TcpStream::connect(server.address).await.is_err());
+}
+
+/// A request whose head was read, and whose body of so many bytes is to come.
+async fn begun(server: &Listening, site: &Site, role: Role, path: &str, length: usize) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let of_body =
+        format!("Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: {length}\r\n");
+    let head = head_of(site, role, &format!("POST {path}"), &of_body);
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut go_on = [0; 25];
+    stream.read_exact(&mut go_on).await.unwrap();
+    assert!(go_on.starts_with(b"HTTP/1.1 100"));
+    stream
+}
+
+#[tokio::test]
+async fn at_a_stop_jobs_of_workers_wait_for_their_own_requests_and_for_no_others() {
+    let site = Site::in_memory();
+    for _ in 0..2 {
+        site.enqueue("a", json!({})).await;
+    }
+    let worker = site.register(json!({ "queues": { "mail": 2 } })).await;
+    let jobs = site.jobs(&worker).await;
+    let state = async |job: &Value| {
+        let id = JobId(job["id"].as_str().unwrap().parse().unwrap());
+        site.client.job(id).await.unwrap().unwrap().state
+    };
+    let server = listening(&site).await;
+    let mut stuck = begun(&server, &site, Role::Operator, "/api/v1/jobs", 500).await;
+    stuck.write_all(b"{").await.unwrap();
+    let said = json!({ "done": [done(&jobs[0], "complete")], "want": {} }).to_string();
+    let turn = format!("/work/v1/workers/{worker}/turn");
+    let mut last = begun(&server, &site, Role::Worker, &turn, said.len()).await;
+
+    server.stop.send(()).unwrap();
+    let stopped = Instant::now();
+    sleep(Duration::from_millis(100)).await;
+    let answer = say(&mut last, &said).await;
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("accepted"), "{answer}");
+    while state(&jobs[1]).await != JobState::Available {
+        assert!(stopped.elapsed() < Duration::from_secs(8), "it waits for a request of somebody else");
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(state(&jobs[0]).await, JobState::Completed);
+    drop(stuck);
+    server.serving.await.unwrap().unwrap();
 }
