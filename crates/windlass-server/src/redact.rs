@@ -1,6 +1,9 @@
 //! Secrets in args do not leave the process: values are hidden by the names of their keys, and by the kind of the job.
 
+mod cut;
+mod escapes;
 mod finder;
+mod scrub;
 mod secrets;
 mod unescaped;
 mod verbatim;

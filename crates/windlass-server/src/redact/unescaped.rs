@@ -1,31 +1,45 @@
 //! Texts as they are meant where a program quoted them.
 
+use super::escapes::{Escape, is_begun};
+
 /// A text with its escapes read, and where each of its bytes stands in the text that it was made of.
 pub(super) struct Unescaped {
     pub(super) text: String,
     /// By the byte; the end of the text, too.
     at: Vec<usize>,
+    /// Its end was cut off, perhaps within an escape.
+    pub(super) is_cut: bool,
 }
 
 impl Unescaped {
     /// A text as it is.
-    pub(super) fn of(text: &str) -> Self {
-        Self { text: text.to_owned(), at: (0..=text.len()).collect() }
+    pub(super) fn of(text: &str, is_cut: bool) -> Self {
+        Self { text: text.to_owned(), at: (0..=text.len()).collect(), is_cut }
     }
 
-    /// With its escapes read, those of JSON and what most languages have beside them; `None` where there are none. What is quoted twice is read twice.
-    pub(super) fn read(&self) -> Option<Self> {
+    /// With its escapes read; `None` where there are none. What is quoted twice is read twice.
+    pub(super) fn read(&self, escape: Escape) -> Option<Self> {
         let (mut text, mut at) = (String::with_capacity(self.text.len()), Vec::with_capacity(self.at.len()));
         let mut rest = self.text.as_str();
         while let Some(next) = rest.chars().next() {
             let begins = self.at[self.text.len() - rest.len()];
-            let (read, length) = escape(rest).unwrap_or((next, next.len_utf8()));
+            let read = escape(rest);
+            if self.is_cut && read.is_none() && is_begun(rest) {
+                break; // nobody knows what it would have been
+            }
+            let (read, length) = read.unwrap_or((next, next.len_utf8()));
             text.push(read);
             at.resize(text.len(), begins);
             rest = &rest[length..];
         }
         at.extend(self.at.last());
-        (text.len() < self.text.len()).then_some(Self { text, at })
+        (text.len() < self.text.len()).then_some(Self { text, at, ..*self })
+    }
+
+    /// As it is meant where a form was sent: a space is a plus there, and a plus has an escape. `None` where there is none.
+    pub(super) fn of_form(&self) -> Option<Self> {
+        let text = self.text.replace('+', " ");
+        (text != self.text).then(|| Self { text, at: self.at.clone(), ..*self })
     }
 
     /// Where the bytes from `start` to `end` stand in the first text.
@@ -34,56 +48,44 @@ impl Unescaped {
     }
 }
 
-/// What a text begins with, if that is an escape, and how long this is.
-fn escape(text: &str) -> Option<(char, usize)> {
-    let rest = text.strip_prefix('\\')?;
-    let sign = rest.chars().next()?;
-    let plain = match sign {
-        '"' | '\'' | '\\' | '/' => Some(sign),
-        'n' => Some('\n'),
-        'r' => Some('\r'),
-        't' => Some('\t'),
-        'b' => Some('\u{8}'),
-        'f' => Some('\u{c}'),
-        'u' => None,
-        _ => return None,
-    };
-    if let Some(plain) = plain {
-        return Some((plain, 1 + sign.len_utf8()));
-    }
-    let unit = |text: &str| {
-        let digits = text.strip_prefix("\\u")?.get(..4)?;
-        let is_number = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-        u16::from_str_radix(digits, 16).ok().filter(|_| is_number)
-    };
-    let first = unit(text)?;
-    let second = text.get(6..).and_then(unit);
-    match char::decode_utf16([first].into_iter().chain(second)).next()? {
-        Ok(read) => Some((read, if read.len_utf16() == 2 { 12 } else { 6 })),
-        Err(_) => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::escapes::{any, backslash},
+        *,
+    };
 
     #[test]
     fn escapes_are_read_and_places_kept() {
         let quoted = r#"a\"b\u00e4\/\ud83d\ude00\b\f\x\u12"#;
-        let read = Unescaped::of(quoted).read().unwrap();
+        let read = Unescaped::of(quoted, false).read(backslash).unwrap();
         assert_eq!(read.text, "a\"bä/😀\u{8}\u{c}\\x\\u12");
         let at = read.text.find('ä').unwrap();
         let (start, end) = read.place(at, at + 'ä'.len_utf8());
         assert_eq!(&quoted[start..end], r"\u00e4");
         assert_eq!(read.place(0, read.text.len()), (0, quoted.len()));
-        assert!(read.read().is_none() && Unescaped::of("plain").read().is_none());
+        assert!(read.read(backslash).is_none() && Unescaped::of("plain", false).read(any).is_none());
     }
 
     #[test]
-    fn half_a_character_is_none() {
-        for text in [r"\ud83d", r"\ud83d\u0041", r"\u+123", "\\", r"\uää"] {
-            assert!(Unescaped::of(text).read().is_none_or(|read| !read.text.contains('\u{fffd}')), "{text}");
+    fn the_end_of_what_was_cut_may_be_half_an_escape() {
+        for half in [
+            r"\",
+            r"\u00",
+            r"\ud83d\ude",
+            r"\U0001F60",
+            r"\u{1f60",
+            r"\xc3\x",
+            "%",
+            "%C3%A",
+            "&#x1F60",
+            "&quo",
+        ] {
+            let text = format!("ab{half}");
+            let read = Unescaped::of(&text, true).read(any).unwrap();
+            assert_eq!((read.text.as_str(), read.place(0, 2)), ("ab", (0, text.len())), "{half}");
+            let whole = Unescaped::of(&text, false).read(any);
+            assert!(whole.is_none_or(|read| read.text.len() > 2), "{half}");
         }
     }
 }
