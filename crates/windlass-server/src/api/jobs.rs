@@ -156,7 +156,7 @@ pub(crate) async fn enqueue(State(app): Shared, headers: HeaderMap, body: Body) 
         trace.carry(&mut jobs);
     }
     let any_unique = jobs.iter().any(|job| job.unique().is_some());
-    let under_way = key_of(&headers)?.map(|key| (key, app.enqueued.begin(key, &body)));
+    let under_way = key_of(&headers)?.map(|key| (key, app.enqueued.begin(key, body.bytes())));
     // Nothing is read of it any more; its jobs take as much, until they are stored.
     let _room = body.into_room();
     let (ids, repeated) = match under_way {
@@ -165,7 +165,7 @@ pub(crate) async fn enqueue(State(app): Shared, headers: HeaderMap, body: Body) 
         Some((key, under_way)) => {
             let once = app.client.enqueue_many_once(key, jobs).await?;
             match once.repeated {
-                true if under_way.is_of_another() => return Err(reused()),
+                true if under_way.is_of_another().await => return Err(reused()),
                 true => {}
                 false => under_way.note(),
             }
