@@ -114,10 +114,10 @@ impl Writer {
         match attempt {
             Ok(true) => self.answer(group, None),
             Ok(false) if group.len() == 1 => self.answer(group, None),
-            Ok(false) => group.into_iter().for_each(|command| self.commit_alone(command)),
+            Ok(false) => self.commit_each(group, waiting),
             Err((error, certain)) if certain && group.len() > 1 => {
                 tracing::debug!(%error, "a group could not commit; its commands run one by one");
-                group.into_iter().for_each(|command| self.commit_alone(command));
+                self.commit_each(group, waiting);
             }
             Err((error, _)) if group.is_empty() => {
                 // Without BEGIN no command was taken; all that wait get the reason.
@@ -128,10 +128,27 @@ impl Writer {
         }
     }
 
-    pub(crate) fn commit_alone(&mut self, mut command: BoxCommand) {
-        let durable = command.durable();
-        let done = self.transaction(durable, |tx| Ok(runs(&mut *command, tx)));
-        self.answer(vec![command], done.err().map(|(error, _)| error).as_ref());
+    /// Runs the commands of a group one by one. Where nobody can begin, those that are left get the reason, as do those after the group: each would
+    /// wait for the file as long as the one before it.
+    fn commit_each(&mut self, group: Vec<BoxCommand>, waiting: &mut VecDeque<BoxCommand>) {
+        let mut left = group.into_iter();
+        while let Some(command) = left.next() {
+            if let Some(error) = self.commit_alone(command) {
+                self.answer(left.by_ref().chain(waiting.drain(..)).collect(), Some(&error));
+            }
+        }
+    }
+
+    /// Why it could not begin, if it could not.
+    pub(crate) fn commit_alone(&mut self, mut command: BoxCommand) -> Option<Error> {
+        let (durable, mut began) = (command.durable(), false);
+        let done = self.transaction(durable, |tx| {
+            began = true;
+            Ok(runs(&mut *command, tx))
+        });
+        let stopped = done.err().map(|(error, _)| error);
+        self.answer(vec![command], stopped.as_ref());
+        stopped.filter(|_| !began)
     }
 
     /// Answers those of one transaction, which was committed unless this stopped it. What nobody waits for and is not done is kept.
@@ -228,10 +245,15 @@ mod tests {
     use super::*;
     use crate::{SqliteOptions, command::Task, connect, failures::writer, migrate};
     use jiff::Timestamp;
+    use rusqlite::{
+        ffi,
+        trace::{TraceEvent, TraceEventCodes},
+    };
     use std::{
         sync::atomic::{AtomicBool, AtomicI64, Ordering},
         thread,
     };
+    use windlass_core::ErrorKind;
 
     static WAITS: AtomicBool = AtomicBool::new(false);
 
@@ -326,5 +348,41 @@ mod tests {
         let kept = writer.later.remove(0);
         writer.commit_alone(kept);
         assert_eq!((done.load(Ordering::SeqCst), writer.later.len()), (1, 0));
+    }
+
+    /// Another process takes the file when a group was rolled back. Heartbeats come after those of a group.
+    #[test]
+    fn where_nobody_can_begin_the_others_do_not_wait_one_after_the_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jobs.db");
+        let mut conn = connect::writer(&path, &SqliteOptions::default()).map_err(Fault::into_error).unwrap();
+        migrate::migrate(&conn).map_err(Fault::into_error).unwrap();
+        let waits = Arc::new(AtomicI64::new(0));
+        let waited = Arc::clone(&waits);
+        conn.busy_handler(Some(move |_: i32| {
+            waited.fetch_add(1, Ordering::SeqCst);
+            false
+        }))
+        .unwrap();
+        let other = Connection::open(&path).unwrap();
+        let take = move |event: TraceEvent<'_>| {
+            if matches!(event, TraceEvent::Profile(statement, _) if statement.sql() == "ROLLBACK") {
+                other.execute_batch("BEGIN IMMEDIATE").unwrap();
+            }
+        };
+        conn.trace_v2(TraceEventCodes::SQLITE_TRACE_PROFILE, Some(take)).unwrap();
+        let mut writer = writer(&path, conn, Clock::default());
+        let full = || rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), None);
+        let (mut waiting, mut answers) = (VecDeque::<BoxCommand>::new(), Vec::new());
+        for spoils in [false, false, true, false] {
+            let (task, answer) =
+                Task::new(false, move |_: &mut Tx<'_>| if spoils { Err(full().into()) } else { Ok(()) });
+            waiting.push_back(task);
+            answers.push(answer);
+        }
+        writer.commit_group(&mut waiting);
+        assert_eq!((waits.load(Ordering::SeqCst), waiting.len()), (1, 0));
+        let kinds = answers.into_iter().map(|answer| answer.blocking_recv().unwrap().unwrap_err().kind());
+        assert_eq!(kinds.collect::<Vec<_>>(), [ErrorKind::Unavailable; 4]);
     }
 }
