@@ -36,6 +36,8 @@ const END: &str = "UPDATE worker SET ended_at = ?2 WHERE id = ?1 AND ended_at IS
 // A heartbeat from the future is one from before the clock was set back: its lease starts anew.
 const CLOCK_WENT_BACK: &str =
     "UPDATE worker SET heartbeat_at = ?1, in_touch_since = ?1 WHERE ended_at IS NULL AND heartbeat_at > ?1";
+// The same of an end: all that were there before the clock was set back may have gone since.
+const ENDS_TO_COME: &str = "UPDATE worker SET ended_at = ?1 WHERE ended_at > ?1";
 // While nobody can reach the file (the machine slept) the leases of the living end too: the rescuer must have been in touch
 // for as long as the lease of the other.
 const EXPIRED: &str = "SELECT w.id, w.suspect FROM worker r, worker w
@@ -50,6 +52,7 @@ const NEXT_END: &str = "SELECT min(heartbeat_at + lease) FROM worker WHERE ended
 
 /// Registers a worker; its queues are created.
 pub(crate) fn register(tx: &mut Tx<'_>, spec: &WorkerSpec) -> Outcome<Registration> {
+    follow_clock(tx)?;
     for queue in &spec.queues {
         tx.queue(queue)?;
     }
@@ -205,7 +208,8 @@ fn find(tx: &Tx<'_>, sql: &str, params: impl Params) -> Outcome<Option<(WorkerId
 /// Leases, and the rates of keys, begin anew where the clock was set back. A step that is shorter than the time since the last heartbeat shows
 /// nowhere: keys stand still for so long.
 fn follow_clock(tx: &mut Tx<'_>) -> Outcome<()> {
-    if tx.conn.prepare_cached(CLOCK_WENT_BACK)?.execute([tx.now])? == 0 {
+    let living = tx.conn.prepare_cached(CLOCK_WENT_BACK)?.execute([tx.now])?;
+    if living + tx.conn.prepare_cached(ENDS_TO_COME)?.execute([tx.now])? == 0 {
         return Ok(());
     }
     let mut freed = false;

@@ -70,3 +70,21 @@ async fn a_clock_that_is_set_back_neither_stalls_a_rate_nor_exceeds_it() {
     assert_eq!(work(&f, worker).await, 3);
     assert_eq!(work(&f, worker).await, 0);
 }
+
+/// Nor where all that saw it as it was have ended.
+#[tokio::test]
+async fn a_clock_that_is_set_back_while_nobody_works_stalls_no_rate() {
+    let f = Fixture::new();
+    limit(&f, per(1, MINUTE)).await;
+    add_of(&f, "a", 2).await;
+    let before = f.worker().await;
+    assert_eq!(work(&f, before).await, 1);
+    f.deregister(before).await.unwrap();
+    f.set_back(10 * 365 * 24 * HOUR);
+    let worker = f.rescuer().await;
+    let claimed = f.claim(&demand(worker, 9)).await.unwrap();
+    assert_eq!((claimed.claims.len(), claimed.next_due), (0, Some(MINUTE)), "it counts on");
+    f.advance(MINUTE);
+    f.promote(10).await.unwrap();
+    assert_eq!(work(&f, worker).await, 1);
+}
