@@ -51,9 +51,13 @@ fn is_finished(tx: &Tx<'_>, job: JobId) -> Outcome<bool> {
     })
 }
 
+/// A window that begins further ahead than it is long is from before the clock was set back: it could last for years.
 fn has_key(tx: &Tx<'_>, holder: &Holder) -> Outcome<bool> {
+    let ahead = holder.taken_at.saturating_sub(tx.now);
     match (holder.until, holder.ends_at) {
-        (WINDOW, ends_at) => Ok(ends_at.is_some_and(|end| tx.now < end)),
+        (WINDOW, ends_at) => {
+            Ok(ends_at.is_some_and(|end| tx.now < end && ahead <= end.saturating_sub(holder.taken_at)))
+        }
         (STARTED, _) => Ok(fresh(tx, holder.job)?.is_some()),
         _ => Ok(!is_finished(tx, holder.job)?),
     }

@@ -5,13 +5,34 @@ use crate::{
     idle_lanes::sql,
 };
 use std::time::Duration;
-use windlass_core::{JobStore, Unique};
+use windlass_core::{JobStore, OnConflict, Unique};
 
 /// To find a job whose lane is not noted costs a look into each lane: with many lanes fewer keys are looked at in one transaction.
 #[tokio::test]
 async fn with_many_lanes_few_keys_of_jobs_of_before_are_looked_at_at_once() {
     assert_eq!(looks("UPDATE log_state SET lanes_from = next_sequence").await, (10, 40));
     assert_eq!(looks("").await, (1, 40));
+}
+
+/// What was taken when it was ahead has the key for no longer than it is; a small step lets nobody in.
+#[tokio::test]
+async fn a_clock_that_is_set_back_makes_no_window_longer() {
+    const MINUTE: Duration = Duration::from_secs(60);
+    for rule in [OnConflict::Keep, OnConflict::Extend] {
+        let f = Fixture::new();
+        let store = async || {
+            let unique = Unique::by_key("k").for_window(MINUTE).on_conflict(rule);
+            f.enqueue_unique(&[job("test").with_unique(unique)]).await.unwrap()[0].conflict
+        };
+        assert_eq!(store().await, None);
+        f.set_back(MINUTE / 2);
+        assert!(store().await.is_some());
+        f.set_back(3_600 * MINUTE);
+        assert_eq!(store().await, None);
+        assert!(store().await.is_some(), "it has the key from now on");
+        f.advance(MINUTE);
+        assert_eq!(store().await, None);
+    }
 }
 
 /// How many transactions look at how many keys.
