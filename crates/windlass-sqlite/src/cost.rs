@@ -6,19 +6,24 @@ use crate::{
     events, fold, key_limits, key_upkeep, list, locate,
     maintain::{self, Chunk},
     promote, record, retention, stats,
-    traced::Traced,
+    traced::{Traced, any_worker},
+    workers,
 };
 use std::time::Duration;
 use windlass_core::{
-    Args, ClaimRequest, Disposition, EventCursor, EventRequest, Exception, JobFilter, JobId, JobSet,
-    JobState, KeyLimit, KeyLimitsChange, NewJob, QueueDemand, QueueFilter, RateLimit, RetentionRule,
-    Settings, SettleRequest,
+    Args, ClaimRequest, ClaimedJob, Disposition, EventCursor, EventRequest, Exception, JobFilter, JobId,
+    JobSet, JobState, KeyLimit, KeyLimitsChange, NewJob, QueueDemand, QueueFilter, RateLimit, RetentionRule,
+    Settings, SettleRequest, WorkerSpec,
 };
 
 const HOUR: i64 = 3_600_000_000;
 
 fn job(queue: &str) -> NewJob {
     NewJob::new("test", Args::parse("{}").unwrap()).with_queue(queue.to_owned())
+}
+
+fn of_kind(kind: &'static str) -> NewJob {
+    NewJob::new(kind, Args::parse("{}").unwrap())
 }
 
 /// For in an hour.
@@ -266,6 +271,34 @@ fn whether_a_worker_would_be_given_a_job_costs_the_same_whatever_waits_for_other
     assert_alike("a look", cost(1), cost(10_000));
 }
 
+/// Every claim asks for those that wait for a handler, as long as there is one.
+#[test]
+fn a_claim_beside_a_job_of_a_kind_that_nobody_knows_costs_the_same_whatever_its_worker_knows() {
+    let cost = |kinds: usize| {
+        let mut store = Traced::new();
+        let kinds = (0..kinds).map(|n| format!("kind{n}")).collect();
+        store.worker = store.run(|tx| workers::register(tx, &WorkerSpec { kinds, ..any_worker() })).0.worker;
+        let ids = add(&mut store, &[of_kind("unknown"), of_kind("a"), of_kind("kind5"), job("default")]);
+        let (claims, _) = store.claim(4);
+        let exception = |job: &ClaimedJob| Exception {
+            claim: claims[0].reference,
+            job: job.id,
+            position: job.position,
+            disposition: Disposition::NoHandler,
+        };
+        let exceptions: Vec<_> = claims[0].jobs[..3].iter().map(exception).collect();
+        store.settle(&SettleRequest { worker: store.worker, completions: vec![], exceptions });
+        let (known, found) = store.claim(4);
+        assert_eq!((known.len(), known[0].jobs.len(), known[0].jobs[0].id), (1, 1, ids[2]));
+        let (none, looked) = store.claim(4);
+        assert!(none.is_empty());
+        [found.steps, looked.steps]
+    };
+    for (few, many) in cost(10).into_iter().zip(cost(1_000)) {
+        assert_alike("a claim", few, many);
+    }
+}
+
 #[test]
 fn a_page_of_queues_costs_its_own_size() {
     let cost = |queues| {
@@ -380,7 +413,7 @@ fn results_of_a_claim_cost_its_ranges() {
         let mut store = Traced::new();
         add(&mut store, &(0..jobs).map(|_| job("default")).collect::<Vec<_>>());
         let (claims, _) = store.claim(jobs);
-        let exception = |job: &windlass_core::ClaimedJob| Exception {
+        let exception = |job: &ClaimedJob| Exception {
             claim: claims[0].reference,
             job: job.id,
             position: job.position,

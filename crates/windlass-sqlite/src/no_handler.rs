@@ -6,11 +6,13 @@ use crate::{
     moves::{self, Waiting},
     tx::Tx,
 };
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 use windlass_core::{ErrorKind, WorkerId};
 
 const OF_KIND: &str =
     "SELECT id FROM waiting WHERE state = 2 AND lane = ?1 AND kind = ?2 ORDER BY id LIMIT ?3";
+const NEXT_KIND: &str = "SELECT kind FROM waiting INDEXED BY waiting_no_handler
+    WHERE state = 2 AND lane = ?1 AND kind >= ?2 ORDER BY kind LIMIT 1";
 const OF_ANY_KIND: &str = "SELECT id FROM waiting WHERE state = 2 AND lane = ?1 LIMIT ?2";
 
 /// The most jobs that one claim moves: with the largest args this is as much as a claim should hold.
@@ -40,15 +42,22 @@ fn find(tx: &Tx<'_>, worker: WorkerId, lane: i32, limit: u32) -> Outcome<Vec<i64
         let mut find = tx.conn.prepare_cached(OF_ANY_KIND)?;
         return Ok(find.query_map(params![lane, limit], |row| row.get(0))?.collect::<Result<_, _>>()?);
     }
-    let mut find = tx.conn.prepare_cached(OF_KIND)?;
-    let mut ids = Vec::new();
-    for kind in kinds {
-        let left = limit as usize - ids.len();
-        if left == 0 {
-            break;
-        }
-        for id in find.query_map(params![lane, kind, left as u32], |row| row.get(0))? {
-            ids.push(id?);
+    let (mut next, mut find) = (tx.conn.prepare_cached(NEXT_KIND)?, tx.conn.prepare_cached(OF_KIND)?);
+    let (mut ids, mut kinds) = (Vec::new(), kinds.as_slice());
+    // From one kind that is there to the next that the worker knows: it may know a thousand, and every claim asks.
+    while let Some(kind) = kinds.first()
+        && ids.len() < limit as usize
+    {
+        let there: Option<String> = next.query_one(params![lane, kind], |row| row.get(0)).optional()?;
+        let Some(there) = there else { break };
+        if *kind == there {
+            let left = limit - ids.len() as u32;
+            for id in find.query_map(params![lane, kind, left], |row| row.get(0))? {
+                ids.push(id?);
+            }
+            kinds = &kinds[1..];
+        } else {
+            kinds = &kinds[kinds.partition_point(|kind| *kind < there)..];
         }
     }
     Ok(ids)
