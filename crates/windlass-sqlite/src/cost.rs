@@ -69,6 +69,26 @@ fn a_job_is_found_by_its_id_among_any_number_of_queues() {
     }
 }
 
+/// Who waits for jobs looks again and again, of large ones as of small ones.
+#[test]
+fn of_jobs_that_have_not_ended_only_their_states_are_read() {
+    let mut store = Traced::new();
+    let dead = add(&mut store, &[job("default")])[0];
+    store.run(|tx| control::cancel(tx, dead));
+    let held = add(&mut store, &[job("default")])[0];
+    store.claim(1);
+    let ids = [dead, held, add(&mut store, &[later("default")])[0], add(&mut store, &[job("other")])[0]];
+    let wanted = [JobState::Cancelled, JobState::Running, JobState::Scheduled, JobState::Available];
+    let (states, look) = store.run(|tx| record::states(tx.conn, &ids));
+    assert_eq!(states, wanted.map(Some));
+    let (ended, waits) = store.run(|tx| record::ended(tx.conn, &ids[1..]));
+    assert!(ended.jobs.is_empty() && ended.unknown.is_empty());
+    for sql in look.statements.into_iter().chain(waits.statements) {
+        assert!(!sql.contains("args"), "{sql}");
+    }
+    assert_eq!(store.run(|tx| record::ended(tx.conn, &ids)).0.jobs[0].id, dead);
+}
+
 /// A hundred and twenty-eight changes of the queue are a statement.
 #[test]
 fn jobs_of_many_queues_are_enqueued_in_bulk_as_before() {

@@ -32,6 +32,17 @@ pub(crate) enum Place {
     Dead { lane: i32, state: Dead },
 }
 
+impl Place {
+    /// The state of the job that is there.
+    pub(crate) fn state(&self, log: &mut Log<'_>, id: JobId) -> Outcome<JobState> {
+        Ok(match self {
+            Self::Log { pos } => log.state(*pos, id.0)?.state,
+            Self::Waiting { state, .. } => state.job_state(),
+            Self::Dead { state, .. } => state.job_state(),
+        })
+    }
+}
+
 /// Finds a job, also one of this transaction.
 pub(crate) fn find(tx: &Tx<'_>, id: JobId) -> Outcome<Option<Place>> {
     Finder::within(tx).find(id)

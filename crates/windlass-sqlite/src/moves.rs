@@ -8,7 +8,7 @@ use crate::{
     tx::{Count, Tx},
 };
 use rusqlite::params;
-use windlass_core::EventType;
+use windlass_core::{EventType, JobState};
 
 /// The states of a waiting job, as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,14 @@ impl Waiting {
             0 => Self::Scheduled,
             1 => Self::Retryable,
             _ => Self::NoHandler,
+        }
+    }
+
+    pub(crate) fn job_state(self) -> JobState {
+        match self {
+            Self::Scheduled => JobState::Scheduled,
+            Self::Retryable => JobState::Retryable,
+            Self::NoHandler => JobState::Available,
         }
     }
 
@@ -46,6 +54,13 @@ pub(crate) enum Dead {
 impl Dead {
     pub(crate) fn of(stored: i64) -> Self {
         if stored == 0 { Self::Cancelled } else { Self::Discarded }
+    }
+
+    pub(crate) fn job_state(self) -> JobState {
+        match self {
+            Self::Cancelled => JobState::Cancelled,
+            Self::Discarded => JobState::Discarded,
+        }
     }
 
     pub(crate) fn event(self) -> EventType {

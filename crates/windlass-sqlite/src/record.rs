@@ -42,10 +42,13 @@ pub(crate) fn ended(conn: &Connection, ids: &[JobId]) -> Outcome<Ended> {
     let (mut records, mut ids) = (Records::new(conn)?, ids.to_vec());
     ids.sort_unstable();
     for id in ids {
-        match records.find(id)? {
-            None => ended.unknown.push(id),
-            Some(job) if job.state.is_final() => ended.jobs.push(job),
-            Some(_) => {}
+        let Some(place) = records.finder.find(id)? else {
+            ended.unknown.push(id);
+            continue;
+        };
+        // What has not ended is looked at again and again, and may be large.
+        if place.state(&mut records.log, id)?.is_final() {
+            ended.jobs.extend(records.at(&place, id)?);
         }
     }
     Ok(ended)
@@ -53,8 +56,9 @@ pub(crate) fn ended(conn: &Connection, ids: &[JobId]) -> Outcome<Ended> {
 
 /// In which states jobs are.
 pub(crate) fn states(conn: &Connection, ids: &[JobId]) -> Outcome<Vec<Option<JobState>>> {
-    let mut records = Records::new(conn)?;
-    ids.iter().map(|id| Ok(records.find(*id)?.map(|job| job.state))).collect()
+    let (mut finder, mut log) = (Finder::new(conn)?, Log::new(conn));
+    let state = |id: &JobId| finder.find(*id)?.map(|place| place.state(&mut log, *id)).transpose();
+    ids.iter().map(state).collect()
 }
 
 /// One job with its errors and what its handlers said.
@@ -80,11 +84,14 @@ impl<'c> Records<'c> {
 
     /// The job with this id, without the errors of its attempts and what its handlers said.
     fn find(&mut self, id: JobId) -> Outcome<Option<JobRecord>> {
-        match self.finder.find(id)? {
-            None => Ok(None),
-            Some(Place::Log { pos }) => self.one(LOG, pos, Self::of_log),
-            Some(Place::Waiting { .. }) => self.one(WAITING, id.0, Self::of_waiting),
-            Some(Place::Dead { .. }) => self.one(DEAD, id.0, Self::of_dead),
+        self.finder.find(id)?.map_or(Ok(None), |place| self.at(&place, id))
+    }
+
+    fn at(&mut self, place: &Place, id: JobId) -> Outcome<Option<JobRecord>> {
+        match place {
+            Place::Log { pos } => self.one(LOG, *pos, Self::of_log),
+            Place::Waiting { .. } => self.one(WAITING, id.0, Self::of_waiting),
+            Place::Dead { .. } => self.one(DEAD, id.0, Self::of_dead),
         }
     }
 
@@ -125,21 +132,18 @@ impl<'c> Records<'c> {
     /// A waiting row; then state and time.
     pub(crate) fn of_waiting(&mut self, row: &Row<'_>) -> Outcome<JobRecord> {
         let at: Micros = row.get(9)?;
-        let (state, scheduled_at, reason) = match Waiting::of(row.get(8)?) {
-            Waiting::Scheduled => (JobState::Scheduled, Some(timestamp(at)), None),
-            Waiting::Retryable => (JobState::Retryable, Some(timestamp(at)), None),
-            Waiting::NoHandler => (JobState::Available, None, Some(JobRecord::NO_HANDLER.to_owned())),
+        let waits = Waiting::of(row.get(8)?);
+        let (scheduled_at, reason) = match waits {
+            Waiting::Scheduled | Waiting::Retryable => (Some(timestamp(at)), None),
+            Waiting::NoHandler => (None, Some(JobRecord::NO_HANDLER.to_owned())),
         };
-        Ok(JobRecord { state, scheduled_at, reason, ..self.common(row)? })
+        Ok(JobRecord { state: waits.job_state(), scheduled_at, reason, ..self.common(row)? })
     }
 
     /// A dead row; then state, reason and times.
     pub(crate) fn of_dead(&mut self, row: &Row<'_>) -> Outcome<JobRecord> {
         let mut record = self.common(row)?;
-        record.state = match Dead::of(row.get(8)?) {
-            Dead::Cancelled => JobState::Cancelled,
-            Dead::Discarded => JobState::Discarded,
-        };
+        record.state = Dead::of(row.get(8)?).job_state();
         record.reason = Some(row.get(9)?);
         record.claimed_at = row.get::<_, Option<Micros>>(10)?.map(timestamp);
         record.claimed_by = row.get::<_, Option<i32>>(11)?.map(WorkerId);
