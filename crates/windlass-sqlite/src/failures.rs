@@ -49,6 +49,7 @@ pub(crate) fn writer(path: &Path, conn: Connection, clock: Clock) -> Writer {
         later: Vec::new(),
         later_at: None,
         current: Synchronous::Normal,
+        is_durable: false,
     }
 }
 

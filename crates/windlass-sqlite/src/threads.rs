@@ -66,6 +66,7 @@ pub(crate) fn start(
         later: Vec::new(),
         later_at: None,
         current: options.synchronous,
+        is_durable: false,
     };
     let (to_writer, writer_inbox) = mpsc::channel(INBOX);
     let (to_reader, reader_inbox) = mpsc::channel(INBOX);

@@ -19,8 +19,7 @@ const FIND: &str = "SELECT job, until, taken_at, ends_at FROM unique_key WHERE k
 const TAKE: &str = "INSERT OR REPLACE INTO unique_key (key, job, until, taken_at, ends_at, check_at)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const MOVE: &str = "UPDATE unique_key SET job = ?2 WHERE key = ?1";
-const EXTEND: &str =
-    "UPDATE unique_key SET ends_at = max(ends_at, ?2) WHERE key = ?1 AND ends_at IS NOT NULL";
+const EXTEND: &str = "UPDATE unique_key SET ends_at = ?2 WHERE key = ?1";
 const DUE: &str = "SELECT key, job FROM unique_key WHERE check_at <= ?1 ORDER BY check_at LIMIT ?2";
 const PUT_OFF: &str = "UPDATE unique_key SET check_at = ?2 WHERE key = ?1";
 const FREE: &str = "DELETE FROM unique_key WHERE key = ?1";
@@ -135,8 +134,14 @@ fn meet(tx: &mut Tx<'_>, job: &NewJob, key: UniqueKey, holder: Holder) -> Outcom
     match (rule(job), job.unique().map(|unique| unique.until())) {
         (OnConflict::Extend, Some(UniqueUntil::Window(window))) => {
             let end = tx.now.saturating_add(micros(window));
-            if tx.conn.prepare_cached(EXTEND)?.execute(params![key.0, end])? > 0 {
+            if let Some(before) = holder.ends_at {
                 conflict = Conflict::Extended;
+                if end > before {
+                    tx.conn.prepare_cached(EXTEND)?.execute(params![key.0, end])?;
+                } else {
+                    // As where the job is kept.
+                    tx.touch()?;
+                }
             }
         }
         (OnConflict::Replace { max_wait }, _) => {

@@ -49,6 +49,8 @@ pub(crate) struct Writer {
     pub(crate) later_at: Option<Instant>,
     /// What the connection is set to.
     pub(crate) current: Synchronous,
+    /// Whether it has committed what must survive a power cut.
+    pub(crate) is_durable: bool,
 }
 
 impl Writer {
@@ -171,13 +173,22 @@ impl Writer {
         work: impl FnOnce(&mut Tx<'_>) -> Outcome<bool>,
     ) -> Result<bool, (Error, bool)> {
         let begun = self.begin(durable);
+        // Who had the file before may have been killed before what it committed was on the disk. What an answer says is there already must be, too.
+        let first = durable && !self.is_durable;
         let done = begun.and_then(|()| {
             let mut tx = Tx::begin(&self.conn, &mut self.memory, self.clock.now())?;
-            if work(&mut tx)? { tx.finish().map(|next| (true, next)) } else { Ok((false, None)) }
+            if !work(&mut tx)? {
+                return Ok((false, None));
+            }
+            if first {
+                tx.touch()?;
+            }
+            tx.finish().map(|next| (true, next))
         });
         match done {
             Ok((true, next)) => match self.execute("COMMIT") {
                 Ok(()) => {
+                    self.is_durable |= durable;
                     next.inspect(|&next| self.signal.appended(next));
                     if std::mem::take(&mut self.memory.requested) {
                         self.signal.requested();

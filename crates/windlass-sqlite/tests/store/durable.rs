@@ -3,7 +3,9 @@
 
 use crate::fixture::{Fixture, job, jobs};
 use std::{slice, time::Duration};
-use windlass_core::{Conflict, ErrorKind, EventCursor, EventRequest, JobStore, OnConflict, Unique};
+use windlass_core::{
+    CancelReply, Conflict, ErrorKind, EventCursor, EventRequest, JobStore, OnConflict, Unique,
+};
 
 /// So many bytes lie in the file's log: it grows with every write.
 fn written(f: &Fixture) -> u64 {
@@ -30,6 +32,40 @@ async fn an_answer_that_a_job_is_kept_is_written() {
         assert_eq!(stored.conflict, Some(Conflict::Kept));
         assert!(written(&f) > before, "{:?}", job.unique());
     }
+}
+
+/// Its window ends when it did before.
+#[tokio::test]
+async fn an_answer_that_a_window_is_long_enough_is_written() {
+    let f = Fixture::new();
+    let minutes = |n: u32| {
+        let unique = Unique::by_key("k").for_window(n * Duration::from_secs(60));
+        job("test").with_unique(unique.on_conflict(OnConflict::Extend))
+    };
+    f.enqueue_unique(&[minutes(60)]).await.unwrap();
+    let before = written(&f);
+    let stored = f.enqueue_unique(&[minutes(1)]).await.unwrap()[0];
+    assert_eq!(stored.conflict, Some(Conflict::Extended));
+    assert!(written(&f) > before);
+}
+
+/// A program that was killed may have left more than is on the disk, which the next one finds. What that is told first is there then.
+#[tokio::test]
+async fn a_first_answer_that_changes_nothing_is_written() {
+    let f = Fixture::new();
+    let id = f.add(1).await[0];
+    for store in [f.another(), f.another()] {
+        let before = written(&f);
+        store.pause("default", true).await.unwrap();
+        assert!(written(&f) > before);
+        let before = written(&f);
+        store.pause("default", true).await.unwrap();
+        assert_eq!(written(&f), before, "all is on the disk");
+    }
+    f.cancel(&[id]).await.unwrap();
+    let (store, before) = (f.another(), written(&f));
+    assert_eq!(store.cancel(&[id]).await.unwrap(), [CancelReply::Finished]);
+    assert!(written(&f) > before);
 }
 
 #[tokio::test]
