@@ -8,20 +8,22 @@ const LOOK_BACK: Micros = 600_000_000;
 
 const ANY: &str = "SELECT 1 FROM worker WHERE started_at > ?1 AND app_version IS NOT NULL";
 // A worker is the first of its version where others of its program registered before, none that lived then had its version, and of those that had gone
-// the last one had another: so the first of all marks nothing, nor does a restart. A mark that is as young as a worker is its own, or of one that began beside it.
+// the last one had another: so the first of all marks nothing, nor does a restart. A mark that is as young as a worker is its own, or of one that began beside it. The
+// clock may have been set back: who registered before whom is told by their numbers, and a mark that names the worker is its own.
 macro_rules! first_of_their_version {
     () => {
         "WITH registered AS (
             SELECT id, started_at, app_version, substr(concat_ws(' ', program, app_version), 1, 100) AS label,
-                max(coalesce(ended_at, 9223372036854775807)) OVER (PARTITION BY program ORDER BY started_at, id
+                max(coalesce(ended_at, 9223372036854775807)) OVER (PARTITION BY program ORDER BY id
                     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS any_until,
-                max(coalesce(ended_at, 9223372036854775807)) OVER (PARTITION BY program, app_version ORDER BY started_at, id
+                max(coalesce(ended_at, 9223372036854775807)) OVER (PARTITION BY program, app_version ORDER BY id
                     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS same_until
             FROM worker)
         SELECT ?2, 'windlass', 'worker', 'mark', label, 'worker ' || min(id) || ' was the first of it', 'done' FROM registered
         WHERE started_at > ?1 AND app_version IS NOT NULL AND any_until IS NOT NULL
             AND (same_until IS NULL OR same_until <= started_at AND same_until < any_until)
-            AND NOT EXISTS (SELECT 1 FROM audit_entry e WHERE e.target = label AND e.actor = 'windlass' AND e.action = 'mark' AND e.at >= started_at)
+            AND NOT EXISTS (SELECT 1 FROM audit_entry e WHERE e.target = label AND e.actor = 'windlass' AND e.action = 'mark'
+                AND (e.at >= started_at OR e.reason = 'worker ' || registered.id || ' was the first of it'))
         GROUP BY label ORDER BY min(id)"
     };
 }

@@ -1,7 +1,10 @@
 //! The audit log by SQL: who may do what, what is refused, and schemas that have none yet.
 
 use crate::cluster::Fixture;
-use windlass_core::{AuditEntry, AuditFilter, AuditStore, ErrorKind, JobStore, Settings};
+use windlass_conformance::steps::LEASE;
+use windlass_core::{
+    AuditEntry, AuditFilter, AuditStore, ErrorKind, JobStore, Program, Settings, WorkerSpec,
+};
 use windlass_postgres::{Access, PostgresStore};
 
 async fn open(fixture: &Fixture, url: &str) -> PostgresStore {
@@ -90,6 +93,29 @@ async fn nonsense_is_refused_by_sql() {
     let store = fixture.store().await;
     assert_eq!(store.settings().await.unwrap(), Settings::DEFAULT);
     assert_eq!(store.audit(&AuditFilter::default()).await.unwrap().entries, []);
+}
+
+/// What it is marked with is younger than nothing then.
+#[tokio::test]
+async fn a_deploy_is_marked_once_though_the_clock_was_set_back() {
+    let fixture = Fixture::shared().await;
+    let (store, client) = (fixture.store().await, fixture.sql().await);
+    for version in ["1", "2"] {
+        let program =
+            Program { name: Some("shop".into()), app_version: Some(version.into()), ..Program::default() };
+        let (name, queues) = ("test".to_owned(), vec!["default".to_owned()]);
+        let spec = WorkerSpec { name, queues, kinds: vec![], lease: LEASE, program };
+        store.register(&spec).await.expect("registers");
+    }
+    // What a server whose clock was set back by an hour would have stored.
+    let back = "UPDATE windlass.worker SET started_at = started_at + interval '1 hour'";
+    client.batch_execute(&fixture.text(back)).await.unwrap();
+    for _ in 0..3 {
+        store.maintain().await.expect("keeps house");
+    }
+    let page = store.audit(&AuditFilter::default()).await.unwrap();
+    let marks: Vec<_> = page.entries.iter().map(|record| &*record.entry.target).collect();
+    assert_eq!(marks, ["shop 2"]);
 }
 
 /// On a schema that an older program made everything else works, and what is missing says what to do.

@@ -1,8 +1,9 @@
 //! The audit log by number, and what its pages read.
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, LEASE};
 use rusqlite::Connection;
-use windlass_core::{AuditFilter, AuditStore, JobStore};
+use std::time::Duration;
+use windlass_core::{AuditFilter, AuditStore, JobStore, Program, WorkerSpec};
 
 const FILL: &str = "INSERT INTO audit_entry (id, at, actor, via, action, target, outcome)
     WITH RECURSIVE n (i) AS (VALUES (?1) UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
@@ -40,4 +41,33 @@ async fn what_is_rare_is_found_page_by_page() {
         }
     }
     assert_eq!(sizes, [0, 0, 1]);
+}
+
+async fn begins(f: &Fixture, version: &str) {
+    let program =
+        Program { name: Some("shop".into()), app_version: Some(version.into()), ..Program::default() };
+    let (name, queues) = ("test".to_owned(), vec!["default".to_owned()]);
+    f.register(&WorkerSpec { name, queues, kinds: vec![], lease: LEASE, program }).await.unwrap();
+}
+
+/// The marks after some rounds of housekeeping, the oldest first.
+async fn marks(f: &Fixture) -> Vec<String> {
+    for _ in 0..3 {
+        f.maintain().await.unwrap();
+        f.advance(Duration::from_secs(10));
+    }
+    let page = f.store.audit(&AuditFilter::default()).await.unwrap();
+    page.entries.into_iter().rev().map(|record| record.entry.target).collect()
+}
+
+/// A mark is younger than no worker then, and who registers next is older than those who did before.
+#[tokio::test]
+async fn a_deploy_is_marked_once_though_the_clock_was_set_back() {
+    let f = Fixture::new();
+    begins(&f, "1").await;
+    begins(&f, "2").await;
+    f.set_back(Duration::from_secs(3_600));
+    assert_eq!(marks(&f).await, ["shop 2"]);
+    begins(&f, "3").await;
+    assert_eq!(marks(&f).await, ["shop 2", "shop 3"]);
 }
