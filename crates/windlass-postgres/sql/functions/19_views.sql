@@ -163,7 +163,9 @@ BEGIN
         SELECT s.completed, s.job_count FROM {schema}.settlement s WHERE s.lane_id = p_lane ORDER BY s.seq DESC LIMIT p_exact + 1) AS x;
     completed := coalesce(completed, 0);
     IF v_rows > p_exact THEN -- all that was claimed, by a sample of the claims, and of that the part that completed lately
-        completed := {schema}.claimed_estimate(p_lane) * completed / v_jobs;
+        v_count := coalesce({schema}.claimed_estimate(p_lane), 0);
+        -- Of ranges that were settled as one the first has the count of all: those that were read may have none.
+        completed := coalesce(v_count * completed / nullif(v_jobs, 0), v_count);
         estimates := estimates || 'completed'::text;
     END IF;
 

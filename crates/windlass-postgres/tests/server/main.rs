@@ -45,6 +45,7 @@ mod open_transactions;
 mod part_done;
 mod pooler;
 mod promotion;
+mod queue_counts;
 mod reports;
 mod requests;
 mod retention;

@@ -4,6 +4,13 @@
 use super::cluster::Fixture;
 use tokio_postgres::{Client, Row, error::SqlState, types::FromSqlOwned};
 use windlass_conformance::steps::LEASE;
+use windlass_core::{Claim, Completion, JobSet};
+
+/// Says that every second job of a claim completed: as many ranges, of which the first has the count of all.
+pub fn every_second(claim: &Claim) -> Completion {
+    let ranges: Vec<_> = claim.jobs.iter().step_by(2).map(|job| (job.id.0, job.id.0)).collect();
+    Completion { claim: claim.reference, count: ranges.len() as u32, jobs: JobSet::Ranges(ranges) }
+}
 
 pub struct Session {
     pub fixture: Fixture,

@@ -1,0 +1,23 @@
+//! What is said of queues where it is an estimate.
+
+use crate::session::{Session, every_second};
+use std::sync::Arc;
+use windlass_conformance::steps::{QUEUE, enqueue_jobs, queue, worker_on};
+use windlass_core::{JobState, Store};
+
+/// Of ranges that are settled together the first has the count of all: the thousand that an estimate reads may have none.
+#[tokio::test]
+async fn ranges_without_a_count_are_estimated() {
+    let session = Session::fresh().await;
+    // With so many lanes counts are exact up to 1,000 rows.
+    session.run("INSERT INTO windlass.lane (queue, priority) SELECT 'x' || n, 0 FROM generate_series(1, 1000) AS n").await;
+    let store: Arc<dyn Store> = Arc::new(session.fixture.store().await);
+    enqueue_jobs(&store, 2_400).await;
+    let worker = worker_on(&store).await;
+    let claims = worker.claim(2_400).await;
+    worker.settle(claims.iter().map(every_second).collect(), vec![]).await;
+    let stats = queue(&store, QUEUE).await;
+    assert_eq!(stats.running, 1_200);
+    assert_eq!(stats.estimates, [JobState::Completed]);
+    assert!((1_200..=2_400).contains(&stats.completed), "{stats:?}");
+}
