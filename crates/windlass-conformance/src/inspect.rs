@@ -4,7 +4,8 @@ use crate::{Fixture, steps::*};
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
     Args, AuditFilter, Disposition, Error, ErrorKind, EventRequest, HistoryRequest, JobFilter, JobId,
-    JobPage, JobState, NewJob, PageToken, QueueFilter, ScheduleFilter, Store, StoreStatus, TimingRequest,
+    JobPage, JobState, NewJob, PageToken, QueueFilter, ScheduleFilter, Settled, Store, StoreStatus,
+    TimingRequest,
 };
 
 /// Makes one job in each state that a job can be in, and returns them with it, in the order of lists.
@@ -385,6 +386,42 @@ pub async fn any_available_asks_for_a_worker(fixture: &dyn Fixture) {
         worker.complete(&worker.take_one().await).await;
     }
     assert!(!any(QUEUE, &[]).await);
+}
+
+/// What a worker holds whose lease is over counts, until it is settled or taken back: who waits until there is nothing more takes it back. Else workers
+/// that each end before it may would leave it for ever.
+pub async fn what_dead_workers_hold_is_work(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let any = async |queue: &str| {
+        store
+            .any_available(&["none".to_owned(), queue.to_owned()], &["other".to_owned()])
+            .await
+            .expect("asks")
+    };
+    enqueue_jobs(&store, 3).await;
+    let live = worker_on(&store).await;
+    live.take_one().await;
+    let dying = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
+    let held = dying.take(2).await;
+    eventually("the lease is over", || async { any(QUEUE).await.then_some(()) }).await;
+    assert!(!any("b").await);
+    store.pause(QUEUE, true).await.expect("pause");
+    assert!(!any(QUEUE).await);
+    store.pause(QUEUE, false).await.expect("resume");
+    assert_eq!(dying.complete(&held[0]).await, Settled::Accepted);
+    assert!(any(QUEUE).await);
+    rescue_of(&store, &dying, MAX_CRASHES).await;
+    assert!(any(QUEUE).await, "it is available");
+    live.take_one().await;
+    assert!(!any(QUEUE).await);
+
+    let idle = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
+    eventually("the lease is over", || async {
+        let workers = store.status().await.expect("status").workers;
+        workers.iter().all(|worker| worker.id != idle.id || !worker.live).then_some(())
+    })
+    .await;
+    assert!(!any(QUEUE).await, "it holds nothing");
 }
 
 /// A page of no jobs, or of too many, is refused.

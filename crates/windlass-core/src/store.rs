@@ -240,8 +240,8 @@ pub trait JobStore: Send + Sync + 'static {
     /// over all pages while nothing changes.
     async fn jobs(&self, filter: &JobFilter) -> Result<JobPage>;
 
-    /// Whether a worker of these queues that knows these kinds (none: all) would be given a job now. Paused queues
-    /// have none for it. Cheap at any backlog.
+    /// Whether a worker of these queues that knows these kinds (none: all) would be given a job now, or once those are taken
+    /// back whose worker's lease is over. Paused queues have none for it. Cheap at any backlog.
     async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool>;
 
     /// Queues with their counts, [by name](QueueFilter). Cheap at any backlog, so that [large counts](QueueStats) may be estimates.

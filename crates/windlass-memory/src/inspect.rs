@@ -5,6 +5,7 @@ use crate::{
     lane::Lane,
     queue::Queue,
     state::{State, Worker},
+    workers::lease_end,
 };
 use std::sync::Arc;
 use windlass_core::{
@@ -109,7 +110,8 @@ fn count(stats: &mut QueueStats, job: &Job) {
     } += 1;
 }
 
-/// Whether a worker on these queues that knows these kinds would find a job, now or when what is due is promoted.
+/// Whether a worker on these queues that knows these kinds would find a job, now or when what is due is promoted, or taken back from
+/// a worker whose lease is over.
 pub(crate) fn any_available(state: &State, queues: &[String], kinds: &[String]) -> bool {
     let is_open = |lane: &&Lane| {
         queues.iter().any(|queue| **queue == *lane.queue)
@@ -122,9 +124,13 @@ pub(crate) fn any_available(state: &State, queues: &[String], kinds: &[String]) 
         let room = Room::of(state, &lane.queue);
         lane.available.values().any(|id| room.as_ref().is_none_or(|room| room.admits(&state.jobs[id])))
     };
+    let is_over = |worker: &Worker| worker.ended_at.is_none() && lease_end(worker) < now;
+    let dead = state.claims.values().filter(|claim| state.workers.get(&claim.worker).is_some_and(is_over));
+    let is_wanted = |id: &JobId| is_open(&&state.lanes[state.jobs[id].lane]);
     let mut lanes = state.lanes.iter().filter(is_open);
     lanes.any(|lane| has_room(lane) || lane.no_handler.iter().any(known))
-        || due.map(|(_, id)| &state.lanes[state.jobs[id].lane]).any(|lane| is_open(&lane))
+        || due.map(|(_, id)| id).any(is_wanted)
+        || dead.flat_map(|claim| &claim.open).any(is_wanted)
 }
 
 /// The state of the store.

@@ -69,7 +69,7 @@ fn end(state: &mut State, id: WorkerId) -> Vec<JobId> {
     held
 }
 
-fn lease_end(worker: &Worker) -> Timestamp {
+pub(crate) fn lease_end(worker: &Worker) -> Timestamp {
     later(worker.heartbeat_at, worker.spec.lease)
 }
 

@@ -29,12 +29,21 @@ const ANY_AVAILABLE: &str = "SELECT EXISTS (SELECT 1 FROM queue JOIN lane ON lan
             WHERE pos BETWEEN k.entered + 1 AND (lane.id << 45 | 35184372088831))))) OR no_handler > 0 AND (?2 = '[]' OR EXISTS (
         SELECT 1 FROM json_each(?2) k CROSS JOIN waiting INDEXED BY waiting_no_handler
         WHERE waiting.lane = lane.id AND waiting.kind = k.value AND waiting.state = 2))))";
+/// Whether workers whose lease is over, or whose jobs are not all taken back yet, hold jobs of these queues. Goes from holder to holder.
+const DEAD_HOLD: &str = "WITH RECURSIVE holder (id) AS (SELECT min(worker) FROM claim INDEXED BY claim_open WHERE open > 0
+        UNION ALL SELECT (SELECT min(worker) FROM claim INDEXED BY claim_open WHERE open > 0 AND worker > holder.id) FROM holder WHERE id IS NOT NULL)
+    SELECT EXISTS (SELECT 1 FROM holder CROSS JOIN worker w ON w.id = holder.id
+        CROSS JOIN claim c INDEXED BY claim_open ON c.worker = w.id AND c.open > 0
+        CROSS JOIN lane ON lane.id = ((c.lo >> 45) & ~1) CROSS JOIN queue ON queue.id = lane.queue
+        WHERE (w.ended_at IS NOT NULL OR w.heartbeat_at + w.lease < ?2)
+        AND paused IN (0, 2, 11) AND queue.name IN (SELECT value FROM json_each(?1)))";
 const WORKERS: &str = "SELECT id, name, queues, started_at, heartbeat_at,
     ended_at IS NULL AND heartbeat_at + lease >= ?1 AS live, draining_at IS NOT NULL,
     program, app_version, engine, memory_bytes, jobs_per_second FROM worker ORDER BY live DESC, id DESC LIMIT ?2";
 
 /// Whether a worker of these queues and kinds (none: all) would be given a job now, or when those are promoted whose time
-/// has come. Jobs of the log and due ones count whatever their kind: a worker that does not know it puts them aside.
+/// has come, or taken back whose worker's lease is over. Jobs of the log, due ones and those of dead workers count whatever
+/// their kind: a worker that does not know it puts them aside.
 pub(crate) fn any_available(
     conn: &Connection,
     queues: &[String],
@@ -42,7 +51,8 @@ pub(crate) fn any_available(
     now: Micros,
 ) -> Outcome<bool> {
     let (queues, kinds) = (serde_json::json!(queues).to_string(), serde_json::json!(kinds).to_string());
-    Ok(conn.prepare_cached(ANY_AVAILABLE)?.query_one((queues, kinds, now), |row| row.get(0))?)
+    let waits = conn.prepare_cached(ANY_AVAILABLE)?.query_one((&queues, kinds, now), |row| row.get(0))?;
+    Ok(waits || conn.prepare_cached(DEAD_HOLD)?.query_one((queues, now), |row| row.get(0))?)
 }
 
 /// Queues, by name. The counts are kept by those who move jobs.

@@ -16,7 +16,8 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Waits until nothing is available and nothing is in hand.
+    /// Waits until nothing is available and nothing is in hand, nor held by a worker whose lease is over: this one takes that back when it has been
+    /// in touch for as long as such a lease. Workers that each end before would leave it for ever.
     pub(crate) async fn until_idle(&self, worker: &EngineHandle) -> Result<()> {
         // Twice in a row: a claim may begin between a look at the worker and the one at the store.
         let mut seen_empty_at = None;

@@ -17,7 +17,8 @@ impl Worker {
     }
 
     /// Waits until nothing is available to this worker and it has nothing in hand. Jobs that wait for their time, for another
-    /// worker's handlers or for a paused queue are not available. The worker goes on: [`Self::shutdown`] ends it.
+    /// worker's handlers or for a paused queue are not available. What a worker holds whose lease is over is: this one takes it back, when it has been
+    /// there for as long as such a lease. The worker goes on: [`Self::shutdown`] ends it.
     ///
     /// ```
     /// # use windlass::{Client, RawJob, Worker};

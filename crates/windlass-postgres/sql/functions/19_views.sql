@@ -84,9 +84,10 @@ BEGIN
 END $$;
 
 -- any_available(queues, kinds): whether a worker of these queues and kinds (none: all) would find a job now, or when those are promoted
--- whose time has come. Jobs of the log and due ones count whatever their kind: a worker that does not know it puts them aside. So does what was cancelled there, where it is 1,000 jobs
--- or more: claims step over those, and take them away.
--- Cost: four probes per lane, and the index entries of what was promoted in it since the oldest open transaction began: some 300 pages for 50,000 jobs.
+-- whose time has come, or taken back whose worker's lease is over. Jobs of the log, due ones and those of dead workers count whatever their kind: a worker that does not know it puts
+-- them aside. So does what was cancelled there, where it is 1,000 jobs or more: claims step over those, and take them away.
+-- Cost: four probes per lane, and the index entries of what was promoted in it since the oldest open transaction began: some 300 pages for 50,000 jobs. Where
+-- there is nothing, a look at the live workers, and at the open claims of those whose lease is over.
 CREATE OR REPLACE FUNCTION {schema}.any_available(p_queues text[], p_kinds text[]) RETURNS boolean
     LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -116,6 +117,24 @@ BEGIN
                              OR (SELECT true FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id + 0 = v_lane LIMIT 1) IS NULL
                           LIMIT 1) AS j)
         THEN RETURN true; END IF;
+    END LOOP;
+    RETURN {schema}.dead_hold(p_queues);
+END $$;
+
+-- dead_hold(queues): whether a worker whose lease is over, and which nobody has ended yet, holds jobs of these queues that a worker may be given.
+CREATE OR REPLACE FUNCTION {schema}.dead_hold(p_queues text[]) RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+    v_worker integer;
+BEGIN
+    FOR v_worker IN SELECT w.id FROM {schema}.worker w WHERE w.ended_at IS NULL AND w.heartbeat_at + w.lease < clock_timestamp() LOOP
+        IF EXISTS (SELECT 1 FROM {schema}.open_claims(v_worker) o JOIN {schema}.lane l ON l.id = o.lane_id
+                   WHERE o.open_count > 0 AND l.queue = ANY (p_queues)
+                     AND NOT EXISTS (SELECT 1 FROM {schema}.queue q WHERE q.name = l.queue AND q.paused_at IS NOT NULL)) THEN
+            RETURN true;
+        END IF;
     END LOOP;
     RETURN false;
 END $$;

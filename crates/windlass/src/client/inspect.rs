@@ -134,8 +134,8 @@ impl Client {
         checkpoint.map(|checkpoint| self.read_checkpoint(&job, checkpoint)).transpose()
     }
 
-    /// Whether a worker of these queues that knows these kinds (none: all) would be given a job now. Cheap at any
-    /// backlog.
+    /// Whether a worker of these queues that knows these kinds (none: all) would be given a job now, or once those are taken
+    /// back whose worker's lease is over. Cheap at any backlog.
     ///
     /// # Errors
     /// The store's.

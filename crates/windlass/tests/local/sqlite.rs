@@ -8,6 +8,7 @@ use windlass::{
     Args, Client, Context, ErrorKind, IntoJob, Job, JobFilter, JobId, JobRecord, JobState, NewJob, Outcome,
     RawJob, RetryPolicy, Worker,
 };
+use windlass_core::{ClaimRequest, QueueDemand, WorkerSpec};
 
 #[derive(Serialize, Deserialize)]
 struct Greet {
@@ -138,6 +139,31 @@ async fn jobs_of_unknown_kinds_wait_for_a_worker_that_knows_them() {
         Worker::builder(&client).handle(|_: Greet| async { Outcome::Complete(None) }).start().await.unwrap();
     until(&client, id, JobState::Completed).await;
     expert.shutdown().await;
+}
+
+/// Workers that each end as soon as they find nothing, as those that cron starts, were never there for as long as the lease of one that was killed.
+#[tokio::test]
+async fn who_waits_until_idle_takes_back_what_the_dead_hold() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = client(&dir).await;
+    let id = client.enqueue(Greet { name: "Ada".to_owned() }).await.unwrap();
+    let dying = WorkerSpec {
+        name: "dying".to_owned(),
+        queues: vec!["default".to_owned()],
+        kinds: Vec::new(),
+        lease: Duration::from_millis(1_500),
+        program: Default::default(),
+    };
+    let dying = client.store().register(&dying).await.unwrap().worker;
+    let queues = vec![QueueDemand::new("default", 1)];
+    let held = client.store().claim(&ClaimRequest { worker: dying, queues }).await.unwrap();
+    assert_eq!(held.claims[0].jobs[0].id, id);
+    tokio::time::sleep(Duration::from_millis(1_600)).await;
+
+    let worker = Worker::builder(&client).handle(|_: Greet| async {}).start().await.unwrap();
+    tokio::time::timeout(Duration::from_secs(30), worker.until_idle()).await.unwrap().unwrap();
+    worker.shutdown().await;
+    assert_eq!(client.job(id).await.unwrap().unwrap().state, JobState::Completed);
 }
 
 #[tokio::test]
