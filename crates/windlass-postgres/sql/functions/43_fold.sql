@@ -72,6 +72,16 @@ BEGIN
     END IF;
 END $$;
 
+-- within_call(fold): whether the step before ended among the rows that one call wrote of one claim. Of those the first has the count of all (settle_ranges),
+-- so they are counted at one speed.
+CREATE OR REPLACE FUNCTION {schema}.within_call(f {schema}.counter_fold) RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+AS $$
+BEGIN
+    RETURN (SELECT count(*) = 2 AND count(DISTINCT (t.pos, t.lane_id, t.seq)) = 1 AND bool_and(t.source = 2)
+            FROM {schema}.changes(f.since, f.until, f.pos, f.n, 2, NULL, false, true) t);
+END $$;
+
 -- fold_step(until, jobs, hasty): counts what ended, at most about `jobs` jobs; `hasty`: by settlements, of which there are few, whatever number of jobs they name: the kinds of those that
 -- completed are not told apart. until: a snapshot that was taken before this transaction had an id: then the ids that it counts as ended are used up once this
 -- is on disk, and a crash gives none of them to others. counted: how many; again: there is more; busy: jobs complete at this moment.
@@ -106,12 +116,20 @@ BEGIN
         f.pos := '0';
         f.n := 0;
     END IF;
-    v_hasty := p_hasty OR f.hasty;
+    v_hasty := f.hasty OR p_hasty AND NOT (v_old AND {schema}.within_call(f));
 
-    WITH taken AS MATERIALIZED (
-        SELECT t.*, coalesce(l.queue, '*') AS queue, date_trunc('minute', t.at, 'UTC') AS minute
+    WITH found AS MATERIALIZED (
+        SELECT t.*, first_value(t.pos) OVER w AS last_pos, first_value(t.lane_id) OVER w AS last_lane, first_value(t.seq) OVER w AS last_seq,
+               first_value(t.cut AND t.source = 2 AND t.high IS NOT NULL) OVER w AS open_end
         FROM {schema}.changes(f.since, f.until, f.pos, f.n + 1, CASE WHEN v_hasty THEN 10000 ELSE 1000 END, CASE WHEN v_hasty THEN NULL ELSE p_jobs END, false, true) t
-        LEFT JOIN {schema}.lane l ON l.id = t.lane_id
+        WINDOW w AS (ORDER BY t.pos DESC, t.n DESC)
+    ), marked AS MATERIALIZED (
+        -- Of the last claim there may be more, of which the first row has the count: it is left to the next step, unless it is all there is.
+        SELECT t.*, t.open_end AND t.pos = t.last_pos AND t.lane_id = t.last_lane AND t.seq = t.last_seq AS is_open FROM found t
+    ), taken AS MATERIALIZED (
+        SELECT t.*, coalesce(l.queue, '*') AS queue, date_trunc('minute', t.at, 'UTC') AS minute
+        FROM marked t LEFT JOIN {schema}.lane l ON l.id = t.lane_id
+        WHERE NOT t.is_open OR NOT EXISTS (SELECT 1 FROM marked m WHERE NOT m.is_open)
     ), settled AS MATERIALIZED (
         SELECT t.lane_id, t.seq, t.queue, t.minute, sum(t.jobs) AS jobs, array_agg(t.low) FILTER (WHERE t.high IS NOT NULL) AS lows,
                array_agg(t.high) FILTER (WHERE t.high IS NOT NULL) AS highs, bool_or(t.high IS NULL) AS rest
@@ -138,14 +156,15 @@ BEGIN
             SELECT x.minute, x.queue, x.kind, x.outcome, sum(x.n) FROM fitting x GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
             ON CONFLICT (minute, queue, kind, outcome) DO UPDATE SET n = k.n + excluded.n)
     SELECT (SELECT coalesce(sum(s.n), 0) FROM summed s) AS jobs, l.pos, l.n, l.at, coalesce(l.cut, false) AS cut,
-           (SELECT min(t.at) FROM taken t) AS first
-        INTO v_last FROM (SELECT 1) AS one LEFT JOIN (SELECT t.pos, t.n, t.at, t.cut FROM taken t ORDER BY t.pos DESC, t.n DESC LIMIT 1) AS l ON true;
+           (SELECT min(t.at) FROM taken t) AS first, coalesce(l.is_open, false) AS is_open
+        INTO v_last FROM (SELECT 1) AS one LEFT JOIN (SELECT t.pos, t.n, t.at, t.cut, t.is_open FROM taken t ORDER BY t.pos DESC, t.n DESC LIMIT 1) AS l ON true;
     counted := v_last.jobs;
     again := v_last.cut OR v_old;
     IF v_last.cut THEN
-        -- A backlog of more than ten minutes is not caught up with kind by kind.
+        -- A backlog of more than ten minutes is not caught up with kind by kind. What was begun goes on as it was.
         UPDATE {schema}.counter_fold SET until = f.until, pos = v_last.pos, n = v_last.n, begun_at = f.begun_at,
-            counted_until = greatest(f.counted_until, least(v_last.first, f.begun_at)), hasty = v_last.first < clock_timestamp() - interval '10 minutes';
+            counted_until = greatest(f.counted_until, least(v_last.first, f.begun_at)),
+            hasty = CASE WHEN v_last.is_open THEN v_hasty ELSE v_last.first < clock_timestamp() - interval '10 minutes' END;
     ELSE
         UPDATE {schema}.counter_fold SET since = f.until, until = NULL, counted_until = f.begun_at, hasty = false;
     END IF;

@@ -1,6 +1,6 @@
 //! Counters on PostgreSQL: what they cost, and what only this store can do to them.
 
-use crate::cluster::Fixture;
+use crate::{cluster::Fixture, session::every_second};
 use std::{collections::BTreeMap, sync::Arc};
 use tokio_postgres::Client;
 use windlass_conformance::steps::{KEEP_NOTHING, KIND, enqueue, enqueue_jobs, is_removed, job, worker_on};
@@ -30,6 +30,27 @@ impl Place {
 
     async fn pages(&self, call: &str) -> i64 {
         self.fixture.pages(&self.client, &format!("SELECT * FROM {call}")).await
+    }
+
+    /// Settles every second job of so many claims of this size in one call.
+    async fn settle_every_second(&self, claims: usize, jobs: u32) {
+        enqueue_jobs(&self.store, claims * jobs as usize).await;
+        let worker = worker_on(&self.store).await;
+        let mut held = Vec::new();
+        for _ in 0..claims {
+            held.extend(worker.claim(jobs).await);
+        }
+        assert_eq!(held.len(), claims);
+        worker.settle(held.iter().map(every_second).collect(), vec![]).await;
+    }
+
+    /// Counts all that there is.
+    async fn fold(&self) {
+        while self.number("SELECT again::integer::bigint FROM windlass.fold(20000)").await > 0 {}
+    }
+
+    async fn counted(&self) -> u64 {
+        self.kinds().await.values().sum()
     }
 
     /// How many are counted, by kind.
@@ -97,6 +118,39 @@ async fn a_segment_is_counted_before_it_is_emptied() {
     let kinds = place.kinds().await;
     assert_eq!(kinds.values().sum::<u64>(), 1_500, "{kinds:?}");
     assert!(kinds.contains_key(&None), "{kinds:?}");
+}
+
+/// What one call settled of a claim is counted at one speed: its first range has the count of all. Here a backlog of twenty minutes begins with one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn haste_does_not_begin_within_a_claim() {
+    let place = Place::fresh().await;
+    place.settle_every_second(1, 2_400).await;
+    place.run("UPDATE windlass.settlement SET settled_at = settled_at - interval '20 minutes'").await;
+    place.fold().await;
+    assert_eq!(place.counted().await, 1_200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn haste_does_not_end_within_a_claim() {
+    let place = Place::fresh().await;
+    place.settle_every_second(8, 3_000).await;
+    assert_eq!(place.number("SELECT count(*) FROM windlass.settlement").await, 12_000);
+    place.run("UPDATE windlass.counter_fold SET hasty = true").await; // as a backlog that was nearly caught up with leaves it
+    place.fold().await;
+    assert_eq!(place.counted().await, 12_000);
+}
+
+/// Its segment is to be emptied when a part of it is counted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn emptying_makes_no_haste_within_a_claim() {
+    let place = Place::fresh().await;
+    place.settle_every_second(2, 2_400).await;
+    assert_eq!(place.number("SELECT again::integer::bigint FROM windlass.fold(20000)").await, 1);
+    let steps = "SELECT count(*) FROM windlass.counter_fold WHERE until IS NOT NULL";
+    while place.number(steps).await > 0 {
+        place.run("SELECT windlass.count_before_emptying(pg_current_snapshot())").await;
+    }
+    assert_eq!(place.counted().await, 2_400);
 }
 
 /// A job that runs for longer than the others of its claim are retained counts by its kind all the same.
