@@ -29,7 +29,7 @@ BEGIN
     SELECT max(w.heartbeat_at), min(w.heartbeat_at + w.lease) INTO v_last, v_end FROM {schema}.worker w WHERE w.ended_at IS NULL;
     -- A heartbeat from the future is one from before the clock was set back: its lease begins anew.
     IF v_last > clock_timestamp() + interval '1 second' THEN
-        UPDATE {schema}.worker w SET heartbeat_at = clock_timestamp()
+        UPDATE {schema}.worker w SET heartbeat_at = clock_timestamp(), in_touch_since = least(w.in_touch_since, clock_timestamp())
             WHERE w.ended_at IS NULL AND w.heartbeat_at > clock_timestamp() + interval '1 second';
         v_end := '-infinity';
     END IF;

@@ -41,6 +41,19 @@ AS $$
     FROM unnest(ARRAY['job', 'claim', 'settlement', 'result', 'event']) AS t
 $$;
 
+-- follow_clock(): a segment that was opened or closed in the future was so before the clock was set back: that counts as now. Retention would stand still
+-- for as long as the clock was ahead.
+CREATE OR REPLACE FUNCTION {schema}.follow_clock() RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_now timestamptz := clock_timestamp();
+BEGIN
+    UPDATE {schema}.ring SET opened_at = least(opened_at, v_now),
+            closed_at = ARRAY(SELECT least(c.at, v_now) FROM unnest(closed_at) WITH ORDINALITY AS c(at, nth) ORDER BY c.nth)
+        WHERE greatest(opened_at, closed_at[1], closed_at[2], closed_at[3], closed_at[4]) > v_now + interval '1 second';
+END $$;
+
 -- oldest_segment(retention): the one to empty next: the oldest that holds anything, when it was closed that long
 -- ago; else NULL. Retention counts from when a segment was closed, so completed jobs stay readable for at least
 -- that long after they were enqueued and at most two segments longer.

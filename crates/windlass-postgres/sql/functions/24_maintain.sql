@@ -22,6 +22,7 @@ BEGIN
     IF {schema}.home_state() = 'moved' THEN RETURN; END IF;
     SELECT * INTO v_state FROM {schema}.housekeeping FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN RETURN; END IF;
+    PERFORM {schema}.follow_clock();
     SELECT * INTO v_set FROM {schema}.setting;
     v_set.retention := {schema}.completed_retention();
     v_segment := {schema}.oldest_segment(v_set.retention);

@@ -34,6 +34,12 @@ DECLARE
     v_retain interval := {schema}.completed_retention();
     v_count  bigint;
 BEGIN
+    -- Further ahead than it is ever set: the clock was set back since.
+    UPDATE {schema}.attempt_error e SET checked_at = v_now WHERE e.ctid = ANY (ARRAY(
+        SELECT x.ctid FROM {schema}.attempt_error x WHERE x.checked_at > v_now + interval '1 hour'
+        ORDER BY x.checked_at DESC LIMIT p_most FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    IF v_count > 0 THEN RETURN v_count; END IF;
     WITH due AS MATERIALIZED (
         SELECT e.ctid AS place, e.job_id, e.left_over FROM {schema}.attempt_error e WHERE e.checked_at < v_now - v_retain
         ORDER BY e.checked_at LIMIT p_most FOR UPDATE SKIP LOCKED

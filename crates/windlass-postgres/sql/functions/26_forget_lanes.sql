@@ -42,7 +42,8 @@ DECLARE
     v_used  integer[];
     v_count bigint;
 BEGIN
-    PERFORM 1 FROM {schema}.housekeeping WHERE lanes_checked_at < v_now - interval '6 hours' FOR UPDATE SKIP LOCKED;
+    -- In the future: the clock was set back since.
+    PERFORM 1 FROM {schema}.housekeeping WHERE lanes_checked_at NOT BETWEEN v_now - interval '6 hours' AND v_now FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN RETURN 0; END IF;
     v_lanes := ARRAY(SELECT id FROM {schema}.lane ORDER BY id);
     v_used := {schema}.used_lanes(v_lanes);

@@ -66,6 +66,11 @@ DECLARE
 BEGIN
     SELECT * INTO v_kept FROM {schema}.timing_kept FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN RETURN 0; END IF;
+    -- Later than any step goes: the clock was set back since, and what is measured from now on is to be put together, too.
+    IF v_kept.minutes > v_now - interval '1 minute' OR v_kept.quarters > v_now - interval '6 hours' THEN
+        UPDATE {schema}.timing_kept SET minutes = least(minutes, date_trunc('minute', v_now - interval '1 minute', 'UTC')),
+            quarters = least(quarters, v_now - interval '6 hours') RETURNING * INTO v_kept;
+    END IF;
     -- What a worker sends is committed within seconds.
     v_at := (SELECT least((SELECT t.at FROM {schema}.timing t WHERE t.at >= v_kept.minutes ORDER BY t.at LIMIT 1),
                           (SELECT f.at FROM {schema}.failure f WHERE f.at >= v_kept.minutes ORDER BY f.at LIMIT 1)));

@@ -18,7 +18,8 @@ BEGIN
     PERFORM {schema}.forget_ended();
     SELECT * INTO v_state FROM {schema}.housekeeping FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN RETURN 0; END IF;
-    IF v_state.turns_began_at < clock_timestamp() - interval '1 hour' THEN
+    -- In the future: the clock was set back since.
+    IF v_state.turns_began_at NOT BETWEEN clock_timestamp() - interval '1 hour' AND clock_timestamp() THEN
         v_state.turns_lane := -2147483648;
         v_state.turns_key := '';
         UPDATE {schema}.housekeeping SET turns_began_at = clock_timestamp(), turns_lane = v_state.turns_lane, turns_key = v_state.turns_key;

@@ -14,6 +14,7 @@ mod append_only;
 mod audit;
 mod bad_input;
 mod claim;
+mod clock;
 mod deadlines;
 mod dump;
 mod edits;

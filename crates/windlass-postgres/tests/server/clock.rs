@@ -1,0 +1,85 @@
+//! A server whose clock was ahead for a while, and then set back: what was noted meanwhile lies in the future.
+
+use crate::session::Session;
+use std::{sync::Arc, time::Duration};
+use windlass_conformance::steps::{KEEP_NOTHING, QUEUE, enqueue, enqueue_jobs, job, worker_on};
+use windlass_core::{KeyLimit, KeyLimitsChange, Store};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+async fn place() -> (Session, Arc<dyn Store>) {
+    let session = Session::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(session.fixture.store().await);
+    (session, store)
+}
+
+/// Retention counts from when it is found out, so nothing goes earlier than it may.
+#[tokio::test]
+async fn segments_closed_in_the_future_are_emptied() {
+    let (session, store) = place().await;
+    store.configure(&KEEP_NOTHING.with_retention(HOUR)).await.unwrap();
+    enqueue_jobs(&store, 10).await;
+    worker_on(&store).await.drain(10).await;
+    assert!(store.maintain().await.unwrap().rotated);
+    session
+        .run("UPDATE windlass.ring SET opened_at = now() + interval '1 year', closed_at[1] = now() + interval '1 year'")
+        .await;
+    assert_eq!(store.maintain().await.unwrap().truncated, 0);
+    let ring = "SELECT bool_and(at BETWEEN clock_timestamp() - interval '10 minutes' AND clock_timestamp())
+                FROM windlass.ring r, unnest(ARRAY[r.opened_at, r.closed_at[1]]) AS at";
+    assert!(session.value::<bool>(ring).await);
+    store.configure(&KEEP_NOTHING).await.unwrap();
+    let mut truncated = 0;
+    for _ in 0..4 {
+        truncated += store.maintain().await.unwrap().truncated;
+    }
+    assert_eq!(truncated, 1);
+}
+
+/// What housekeeping does once in a while it does again, although the last time lies in the future.
+#[tokio::test]
+async fn housekeeping_goes_on() {
+    let (session, store) = place().await;
+    store.limit_keys(QUEUE, &KeyLimitsChange::Default(KeyLimit::serial())).await.unwrap();
+    enqueue(&store, job().with_key("a")).await;
+    worker_on(&store).await.take_one().await;
+    session
+        .run(
+            "UPDATE windlass.housekeeping SET lanes_checked_at = now() + interval '1 year', turns_began_at = now() + interval '1 year';
+             UPDATE windlass.timing_kept SET minutes = now() + interval '1 year', quarters = now() + interval '1 year';
+             INSERT INTO windlass.attempt_error (job_id, checked_at, worker_id, attempt, error)
+                 SELECT 4711, now() + n * interval '1 year', 1, 1, 'no' FROM generate_series(1, 3) AS n",
+        )
+        .await;
+    store.maintain().await.unwrap();
+    for what in [
+        "lanes_checked_at <= now() FROM windlass.housekeeping",
+        "turns_began_at <= now() FROM windlass.housekeeping",
+        "minutes BETWEEN now() - interval '1 hour' AND now() FROM windlass.timing_kept",
+        "quarters BETWEEN now() - interval '7 hours' AND now() - interval '6 hours' FROM windlass.timing_kept",
+        "count(*) = 3 AND max(checked_at) <= now() FROM windlass.attempt_error",
+    ] {
+        assert!(session.value::<bool>(&format!("SELECT {what}")).await, "{what}");
+    }
+}
+
+/// Who has been in touch since a time to come would rescue nobody until then.
+#[tokio::test]
+async fn the_living_rescue() {
+    let (session, _) = place().await;
+    let rescuer: i32 = session.value("SELECT windlass.register('a', '{}', '{}', 2)").await;
+    let dead: i32 = session.value("SELECT windlass.register('b', '{}', '{}', 2)").await;
+    session
+        .run("UPDATE windlass.worker SET heartbeat_at = now() + interval '1 day', in_touch_since = now() + interval '1 day'")
+        .await;
+    let rescue = format!("SELECT worker FROM windlass.rescue({rescuer})");
+    assert_eq!(session.value::<Option<i32>>(&rescue).await, None, "leases begin anew");
+    for _ in 0..300 {
+        session.run(&format!("SELECT windlass.heartbeat({rescuer}, 1, '{{}}', '{{}}')")).await;
+        if session.value::<Option<i32>>(&rescue).await == Some(dead) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the other one is not rescued");
+}
