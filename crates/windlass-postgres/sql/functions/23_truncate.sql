@@ -62,6 +62,8 @@ END $$;
 -- closed) and proves that it is not needed, however long that takes. Only then it asks for the locks that all
 -- wait for: five times, 20 ms each; under them it does nothing but TRUNCATE. The exclusive rotate lock, because TRUNCATE is
 -- not safe beside a statement with an older snapshot, which would see neither a row here nor where it moved.
+-- Where that lock was not to be had, commits may take longer: round after round the last attempt waits for 40, 80, 160, 320 and 600 ms, and then it begins anew. Who
+-- asks for it meanwhile waits, too, until those have committed who have it. How many rounds: housekeeping.id, which nothing else uses once all jobs are moved.
 -- Commits asynchronously, so that nobody waits for a standby under the locks; the server writes its own log first.
 -- Invariant: only the oldest segment that is not empty, because a settlement is never in an older one than its claim.
 CREATE OR REPLACE FUNCTION {schema}.truncate_segment(p_segment smallint) RETURNS text
@@ -69,6 +71,9 @@ CREATE OR REPLACE FUNCTION {schema}.truncate_segment(p_segment smallint) RETURNS
 AS $$
 DECLARE
     v_leaves text := format('{schema}.job_%1$s, {schema}.claim_%1$s, {schema}.settlement_%1$s, {schema}.result_%1$s, {schema}.event_%1$s', p_segment);
+    v_short  text := current_setting('lock_timeout');
+    v_long   integer; -- ms: for less than deadlock_timeout, as short_wait
+    v_locked boolean;
 BEGIN
     IF p_segment = {schema}.current_segment() THEN
         RAISE 'segment % is the current one', p_segment USING ERRCODE = 'WL006';
@@ -85,11 +90,17 @@ BEGIN
     -- may see; the locks that it takes keep TRUNCATE waiting as long as it runs, anyway.)
     IF EXISTS (SELECT 1 FROM pg_stat_activity a WHERE a.datname = current_database() AND a.application_name = 'pg_dump') THEN RETURN 'busy'; END IF;
     PERFORM {schema}.forget_events({schema}.newest_in_segment(p_segment));
+    SELECT least(extract(epoch FROM v_short::interval) * 1000 * (1 << (coalesce(h.id, 0) % 6)::integer),
+                 1 + 600 * extract(epoch FROM current_setting('deadlock_timeout')::interval)) INTO v_long FROM {schema}.housekeeping h;
     FOR attempt IN 1..5 LOOP
         BEGIN
+            v_locked := false;
             DELETE FROM {schema}.moved_claim m USING {schema}.claim k
                 WHERE k.segment = p_segment AND k.lane_id = m.lane_id AND k.seq = m.seq;
+            IF attempt = 5 THEN PERFORM set_config('lock_timeout', v_long::text, true); END IF;
             PERFORM pg_advisory_xact_lock(hashtext({name} || '.rotate'), 0);
+            PERFORM set_config('lock_timeout', v_short, true);
+            v_locked := true;
             -- Whoever reads without the rotate lock (a view, a dump) may do so for long: do not keep all waiting.
             EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE NOWAIT', v_leaves);
             EXECUTE format('TRUNCATE %s', v_leaves);
@@ -98,5 +109,6 @@ BEGIN
             NULL; -- the locks of this attempt are given back
         END;
     END LOOP;
+    UPDATE {schema}.housekeeping SET id = coalesce(id, 0) + 1 WHERE lane_id IS NULL AND NOT v_locked;
     RETURN 'busy';
 END $$;

@@ -57,6 +57,7 @@ mod tls;
 mod touch_jobs;
 mod transactions;
 mod transplant;
+mod truncation;
 mod unique;
 mod visibility;
 mod wakeup;

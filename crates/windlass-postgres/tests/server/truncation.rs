@@ -1,0 +1,71 @@
+//! Emptying a segment beside those whose commits take long, as where a standby is far away.
+
+use crate::session::Session;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
+use windlass_conformance::steps::{KEEP_NOTHING, enqueue_jobs, worker_on};
+use windlass_core::Store;
+
+const STEP: &str = "SELECT truncated FROM windlass.maintain()";
+
+/// A store with one segment to empty, of which all is settled and counted.
+async fn place() -> Session {
+    let session = Session::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(session.fixture.store().await);
+    store.configure(&KEEP_NOTHING).await.unwrap();
+    enqueue_jobs(&store, 10).await;
+    worker_on(&store).await.drain(10).await;
+    while session.value::<bool>("SELECT again FROM windlass.fold(1000)").await {}
+    assert!(session.value::<bool>("SELECT rotated FROM windlass.maintain()").await);
+    session
+}
+
+/// What whoever decides about jobs does until its commit is done.
+fn hold(session: &Session) -> String {
+    format!("BEGIN; SELECT pg_advisory_xact_lock_shared(hashtext('{}.rotate'), 0)", session.fixture.schema)
+}
+
+/// A dozen commits that take 50 ms each are never all done at once, but 100 ms after nobody else begins.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_commits_do_not_starve_it() {
+    let session = place().await;
+    let over = Arc::new(AtomicBool::new(false));
+    let mut busy = Vec::new();
+    for _ in 0..12 {
+        let (client, over) = (session.fixture.sql().await, Arc::clone(&over));
+        let commit = format!("{}; SELECT pg_sleep(0.05); COMMIT", hold(&session));
+        busy.push(tokio::spawn(async move {
+            while !over.load(Relaxed) {
+                client.batch_execute(&commit).await.unwrap();
+            }
+        }));
+    }
+    let (mut truncated, mut rounds) = (0, 0);
+    while truncated == 0 && rounds < 20 {
+        truncated = session.value(STEP).await;
+        rounds += 1;
+    }
+    over.store(true, Relaxed);
+    for task in busy {
+        task.await.unwrap();
+    }
+    assert_eq!(truncated, 1, "after {rounds} rounds");
+}
+
+/// Somebody's transaction that stays open, with a cancel in it, holds up others for as long as commits may take, in some rounds.
+#[tokio::test]
+async fn an_open_transaction_holds_it_up() {
+    let session = place().await;
+    let open = session.fixture.sql().await;
+    open.batch_execute(&hold(&session)).await.unwrap();
+    let rounds = "SELECT coalesce(max(id), 0) FROM windlass.housekeeping WHERE lane_id IS NULL";
+    while session.value::<i64>(rounds).await < 7 {
+        assert_eq!(session.value::<i32>(STEP).await, 0);
+    }
+    open.batch_execute("COMMIT").await.unwrap();
+    let truncated = async || session.value::<i32>(STEP).await;
+    assert_eq!(truncated().await, 1);
+    assert_eq!(session.value::<Option<i16>>("SELECT segment FROM windlass.housekeeping").await, None);
+}
