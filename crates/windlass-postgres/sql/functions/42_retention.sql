@@ -86,9 +86,9 @@ BEGIN
     END IF;
 END $$;
 
--- forget_dead_by_rule(most): forget_dead where there are rules: queue by queue and outcome by outcome, those that have dead jobs. Up to which job is
--- found once for each and kept (retention_pass), so that chunk after chunk goes on where the one before ended.
--- Cost: two probes for each lane with dead jobs, once in a pass dead_boundary for each queue and outcome, and the rows that it removes.
+-- forget_dead_by_rule(most): forget_dead where there are rules: queue by queue and outcome by outcome, those that have dead jobs; of the queues of some 500 lanes, and where there are
+-- more the next round goes on behind them. Up to which job is found once for each and kept (retention_pass), so that chunk after chunk goes on where the one before ended.
+-- Cost: two probes for each of these lanes, once in a pass dead_boundary for each queue and outcome, and the rows that it removes.
 CREATE OR REPLACE FUNCTION {schema}.forget_dead_by_rule(p_most integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -98,22 +98,18 @@ DECLARE
     v_count bigint := 0;
     v_ids   bigint[];
     v_lane  integer;
+    v_last  text; -- the last queue that it looks at
     r       record;
 BEGIN
     SELECT * INTO v_pass FROM {schema}.retention_pass FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN RETURN 0; END IF; -- somebody else is at it
+    SELECT l.queue INTO v_last FROM {schema}.lane l WHERE l.queue >= coalesce(v_pass.queue, '') ORDER BY l.queue OFFSET 499 LIMIT 1;
     FOR r IN
-        WITH RECURSIVE place AS (
-            (SELECT d.lane_id, d.state FROM {schema}.dead d ORDER BY d.lane_id, d.state LIMIT 1)
-            UNION ALL
-            SELECT n.lane_id, n.state FROM place p CROSS JOIN LATERAL (
-                SELECT d.lane_id, d.state FROM {schema}.dead d WHERE (d.lane_id, d.state) > (p.lane_id, p.state)
-                ORDER BY d.lane_id, d.state LIMIT 1) AS n
-        ), queue_place AS (
-            SELECT coalesce(l.queue, '') AS queue, p.state AS outcome, p.lane_id FROM place p LEFT JOIN {schema}.lane l ON l.id = p.lane_id
-        )
-        SELECT q.queue, q.outcome, array_agg(q.lane_id) AS lanes FROM queue_place q
-        WHERE v_pass.queue IS NULL OR (q.queue, q.outcome) >= (v_pass.queue, v_pass.outcome) GROUP BY 1, 2 ORDER BY 1, 2
+        SELECT l.queue, o.outcome, array_agg(l.id) AS lanes
+        FROM (SELECT x.queue, x.id FROM {schema}.lane x WHERE x.queue >= coalesce(v_pass.queue, '') ORDER BY x.queue FETCH FIRST 500 ROWS WITH TIES) AS l
+        CROSS JOIN unnest(ARRAY['cancelled', 'discarded']) AS o(outcome)
+        CROSS JOIN LATERAL (SELECT 1 FROM {schema}.dead d WHERE d.lane_id = l.id AND d.state = o.outcome LIMIT 1) AS d
+        WHERE v_pass.queue IS NULL OR (l.queue, o.outcome) >= (v_pass.queue, v_pass.outcome) GROUP BY 1, 2 ORDER BY 1, 2
     LOOP
         IF (r.queue, r.outcome) IS DISTINCT FROM (v_pass.queue, v_pass.outcome) THEN
             v_pass.queue := r.queue;
@@ -130,6 +126,7 @@ BEGIN
                 SELECT d.id FROM {schema}.dead d
                 WHERE d.lane_id = v_lane AND d.state = r.outcome AND (d.finished_at, d.id + 0) < (v_pass.before_at, v_pass.before_id)
                 ORDER BY d.finished_at, d.id + 0 LIMIT p_most - v_count FOR UPDATE SKIP LOCKED);
+            CONTINUE WHEN cardinality(v_ids) = 0;
             PERFORM {schema}.remove_dead(v_ids);
             v_count := v_count + cardinality(v_ids);
             IF v_count >= p_most THEN
@@ -139,6 +136,8 @@ BEGIN
             END IF;
         END LOOP;
     END LOOP;
-    UPDATE {schema}.retention_pass p SET queue = NULL WHERE p.queue IS NOT NULL;
+    -- Behind the last queue; NULL: there is none, and the next call begins a new pass.
+    v_last := (SELECT l.queue FROM {schema}.lane l WHERE l.queue > v_last ORDER BY l.queue LIMIT 1);
+    UPDATE {schema}.retention_pass p SET queue = v_last, outcome = '' WHERE p.queue IS NOT NULL OR v_last IS NOT NULL;
     RETURN v_count;
 END $$;

@@ -59,6 +59,39 @@ async fn removing_costs_what_it_removes() {
     assert_eq!(all + removed.cast_signed() + 100, 1_000_000);
 }
 
+/// Of thousands of lanes a call looks at some hundred, and the next round goes on behind them: it comes to all, and to each in turn.
+#[tokio::test]
+async fn a_round_looks_at_some_of_many_lanes() {
+    let fixture = Fixture::shared().await;
+    let client = fixture.sql().await;
+    let removed = async || -> i64 {
+        client.query_one(&fixture.text("SELECT windlass.forget_dead(5000)"), &[]).await.unwrap().get(0)
+    };
+    client
+        .batch_execute(&fixture.text("SELECT windlass.set_retention('*', 'discarded', count => 1)"))
+        .await
+        .unwrap();
+    removed().await; // the plan of empty tables
+    // 3,000 queues, one of them with 700 priorities, each lane with two jobs of either end.
+    let fill = "INSERT INTO windlass.lane (queue, priority) SELECT CASE WHEN n <= 700 THEN 'p' ELSE 'q' || n END, n FROM generate_series(1, 3700) AS n;
+        INSERT INTO windlass.dead (id, finished_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args)
+        SELECT l.id * 10 + m, now(), now(), l.id, 1, 20, 0, CASE WHEN m < 2 THEN 'discarded' ELSE 'cancelled' END, 'k', '{}'
+        FROM windlass.lane l, generate_series(0, 3) AS m";
+    client.batch_execute(&fixture.text(fill)).await.unwrap();
+    let (mut all, mut calls) = (0, 0);
+    while all < 3_000 + 1_399 {
+        all += removed().await;
+        calls += 1;
+        assert!(calls <= 8, "{all} after {calls} calls");
+    }
+    assert_eq!((all, calls), (4_399, 7));
+    for _ in 0..14 {
+        assert_eq!(removed().await, 0);
+        let idle = fixture.pages(&client, "SELECT * FROM windlass.forget_dead(5000)").await;
+        assert!(idle < 20_000, "{idle} pages to find nothing");
+    }
+}
+
 /// A round of housekeeping that finds nothing to remove looks at the oldest row of each table, however many there are. (`clock_timestamp()` is
 /// volatile: compared with it directly, an index is read to its end.)
 #[tokio::test]
