@@ -43,7 +43,7 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
         ],
         Bug::MoveUnnoticed => &[
             ("fence", "h.xmin = h.xid::xid", "true"),
-            ("home_state", "WHEN h.xmin = h.xid::xid", "WHEN true"),
+            ("home_state", "WHEN h.xmin = h.xid::xid THEN", "WHEN true THEN 'home' WHEN true THEN"),
         ],
         Bug::UniqueForgetsRetries => &[(
             "unique_held",

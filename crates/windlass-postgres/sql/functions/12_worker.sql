@@ -89,7 +89,7 @@ BEGIN
             open_from = CASE WHEN v_tells THEN p_open_from ELSE open_from END,
             open_lanes = CASE WHEN v_tells THEN p_open_lanes ELSE open_lanes END,
             open_seqs = CASE WHEN v_tells THEN p_open_seqs ELSE open_seqs END
-        WHERE id = p_worker AND ended_at IS NULL AND {schema}.home_state() = 'home';
+        WHERE id = p_worker AND ended_at IS NULL AND {schema}.home_state() IN ('home', 'upgraded');
     IF NOT FOUND THEN
         RAISE 'worker % lost its lease', p_worker USING ERRCODE = 'WL001';
     END IF;

@@ -56,14 +56,32 @@ BEGIN
                 SELECT j.xid, j.xmin FROM {schema}.job j WHERE j.lane_id = l.id AND j.xid < '{direct}' ORDER BY j.xid DESC LIMIT 1) AS j) AS n), false);
 END $$;
 
--- home_state(): 'home'; 'rewritten': somebody wrote the row of table home anew (pg_repack does, and who restores a dump into the cluster that it is of), but positions in the log are true;
--- 'moved': the log came here from another cluster, or somebody wrote its rows with triggers switched off.
--- Cost: one row, and one of the catalog; where it was written anew also is_ahead.
+-- came_along(): whether the oldest lanes were written by the transaction that wrote the row of table home. Only a restore in one transaction does that.
+-- Cost: two probes.
+CREATE OR REPLACE FUNCTION {schema}.came_along() RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+AS $$
+BEGIN
+    RETURN EXISTS (SELECT 1 FROM {schema}.home h WHERE h.xmin IN (
+        (SELECT l.xmin FROM {schema}.lane l WHERE l.id > 0 ORDER BY l.id LIMIT 1),
+        (SELECT l.xmin FROM {schema}.lane l WHERE l.id < 0 ORDER BY l.id DESC LIMIT 1)));
+END $$;
+
+-- home_state(): 'home'; 'upgraded': the same, in a cluster of another identifier, which pg_upgrade gives: the row has to note that; 'rewritten': somebody wrote the row of table home anew
+-- (pg_repack does, and who restores a dump into the cluster that it is of), but positions in the log are true; 'moved': the log came here from another cluster, or somebody wrote its
+-- rows with triggers switched off.
+-- A restore may have the transaction id that the row notes: two clusters that do the same from their first day on count alike. So that is believed only where the cluster is the
+-- one that the row names and no other rows were written with it, or where nothing is ahead.
+-- Cost: one row, one of the catalog, the cluster's control file and came_along; where that is in doubt, or the row was written anew, also is_ahead.
 CREATE OR REPLACE FUNCTION {schema}.home_state() RETURNS text
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT CASE WHEN t.tgenabled IS DISTINCT FROM 'A' THEN 'moved'
-                WHEN h.xmin = h.xid::xid THEN 'home'
+                WHEN h.xmin = h.xid::xid THEN
+                    CASE WHEN h.system IS NOT DISTINCT FROM {schema}.system_identifier() AND NOT {schema}.came_along() THEN 'home'
+                         WHEN {schema}.is_ahead() THEN 'moved'
+                         WHEN h.system IS NOT DISTINCT FROM {schema}.system_identifier() THEN 'home'
+                         ELSE 'upgraded' END
                 WHEN h.system = {schema}.system_identifier() THEN CASE WHEN {schema}.is_ahead() THEN 'moved' ELSE 'rewritten' END
                 ELSE 'moved' END
     FROM (SELECT 1) AS one LEFT JOIN {schema}.home h ON true
@@ -72,18 +90,31 @@ $$;
 
 -- check_home(): refuses (SQLSTATE 55P03, so that the caller asks again) what looks for where a job stands in the log, as long as that came here from another cluster and is not
 -- in order: what this cluster wrote looks like history to the claims of the other. Under the rotate lock, so that it stays so.
--- Cost: one row.
+-- Cost: one row, and the cluster's control file.
 CREATE OR REPLACE FUNCTION {schema}.check_home() RETURNS void
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF NOT EXISTS (SELECT 1 FROM {schema}.home h WHERE h.xmin = h.xid::xid) AND {schema}.home_state() = 'moved' THEN
+    IF NOT EXISTS (SELECT 1 FROM {schema}.home h WHERE h.xmin = h.xid::xid AND h.system IS NOT DISTINCT FROM {schema}.system_identifier() AND NOT {schema}.came_along()) AND {schema}.home_state() = 'moved' THEN
         RAISE 'the database was moved here from another cluster and is not in order yet; start a worker or run `windlass migrate`' USING ERRCODE = '55P03';
     END IF;
 END $$;
 
+-- note_home(): this cluster is the log's home from now on. A row of table migration is written along, as the migration does it, so that end_restored tells a restore from table home alone. Not
+-- in a subtransaction, which has another id.
+CREATE OR REPLACE FUNCTION {schema}.note_home() RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    UPDATE {schema}.home SET xid = pg_current_xact_id(), system = {schema}.system_identifier();
+    IF NOT EXISTS (SELECT 1 FROM {schema}.home h WHERE h.xmin = h.xid::xid) THEN
+        RAISE 'rehome is not for a savepoint, nor for a block that catches errors' USING ERRCODE = 'WL006';
+    END IF;
+    UPDATE {schema}.migration SET applied_at = applied_at WHERE version = (SELECT max(version) FROM {schema}.migration);
+END $$;
+
 -- end_restored(): where all was written anew and not table home alone, as by a dump that was restored into the cluster that it is of, its workers end: one that still runs knows of settlements
--- that the dump does not, and would leave out of its heartbeats the claims that are open again. Returns how many jobs came back; NULL: the rows that the migration wrote beside home stand as they were.
+-- that the dump does not, and would leave out of its heartbeats the claims that are open again. Returns how many jobs came back; NULL: what was written beside home (by the migration, or by note_home) stands as it was.
 CREATE OR REPLACE FUNCTION {schema}.end_restored() RETURNS bigint
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -95,7 +126,7 @@ END $$;
 
 -- rehome(): after a move into another cluster: every unfinished job becomes available anew, under this
 -- cluster's transaction ids; the history of completed jobs is dropped and all workers must register again.
--- Returns how many jobs were kept. Does nothing (NULL) where nothing was moved. After a restore into the same cluster: see end_restored.
+-- Returns how many jobs were kept. Does nothing (NULL) where nothing was moved, but that it notes the cluster's identifier after pg_upgrade. After a restore into the same cluster: see end_restored.
 -- Invariant: no job is lost and no two have one id. Rows that this cluster's own transactions wrote have an xid from after the
 -- log came here up to their xmin (a subtransaction's is later than xid); nobody has worked on them, because the
 -- fence refuses. Rows that were copied here may have such an xid by chance, so transactions that copied are left out: see copied_by.
@@ -113,6 +144,10 @@ DECLARE
     v_now   bigint;
 BEGIN
     IF {schema}.home_state() = 'home' THEN RETURN NULL; END IF; -- without the locks
+    IF {schema}.home_state() = 'upgraded' THEN
+        PERFORM {schema}.note_home();
+        RETURN NULL;
+    END IF;
     PERFORM set_config('lock_timeout', {schema}.short_wait(), true);
     LOOP
         BEGIN
@@ -121,13 +156,13 @@ BEGIN
             EXIT;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             IF clock_timestamp() > v_until THEN RAISE; END IF;
-            IF {schema}.home_state() = 'home' THEN RETURN NULL; END IF;
+            IF {schema}.home_state() IN ('home', 'upgraded') THEN RETURN NULL; END IF;
         END;
     END LOOP;
-    IF {schema}.home_state() = 'home' THEN RETURN NULL; END IF;
+    IF {schema}.home_state() IN ('home', 'upgraded') THEN RETURN NULL; END IF;
     IF {schema}.home_state() = 'rewritten' THEN
         v_count := {schema}.end_restored();
-        UPDATE {schema}.home SET xid = pg_current_xact_id();
+        PERFORM {schema}.note_home();
         RETURN v_count;
     END IF;
     -- Only now, beyond all who wrote while this waited for its locks.
@@ -203,8 +238,9 @@ BEGIN
     DELETE FROM {schema}.event_log;
     INSERT INTO {schema}.event_log DEFAULT VALUES;
     DELETE FROM {schema}.home;
-    INSERT INTO {schema}.home (system) VALUES ({schema}.system_identifier());
+    INSERT INTO {schema}.home DEFAULT VALUES;
     ALTER TABLE {schema}.home ENABLE ALWAYS TRIGGER home_brought;
+    PERFORM {schema}.note_home();
     RETURN v_count + v_more + v_own;
 END $$;
 

@@ -356,6 +356,81 @@ async fn a_rewritten_table_is_not_a_move() {
     assert_eq!(other.drain(7).await, all[1..]);
 }
 
+/// pg_upgrade keeps every row, and its cluster has another identifier: who connects notes that, nobody has to stop, and tables that are rewritten afterwards are no move either, however often.
+#[tokio::test]
+async fn a_rewritten_table_after_an_upgrade_is_not_a_move() {
+    let s = Session::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(s.fixture.store().await);
+    let all = enqueue_jobs(&store, 3).await;
+    let worker = worker_on(&store).await;
+    let held = worker.claim(1).await;
+    // As the migration wrote them, but for the identifier.
+    s.run("UPDATE windlass.home SET xid = pg_current_xact_id(), system = system + 1; UPDATE windlass.migration SET version = version").await;
+    store.heartbeat(worker.id).await.expect("goes on");
+    assert_eq!(worker.claim(1).await.len(), 1);
+    let state = async || s.value::<String>("SELECT windlass.home_state()").await;
+    assert_eq!(state().await, "upgraded");
+    let in_a_savepoint = "DO $$ BEGIN PERFORM windlass.rehome(); EXCEPTION WHEN division_by_zero THEN END $$";
+    assert_eq!(s.refusal(in_a_savepoint).await.0.code(), "WL006");
+    s.fixture.store().await;
+    assert_eq!(state().await, "home");
+    for _ in 0..2 {
+        s.run("UPDATE windlass.home SET one = one").await;
+        assert_eq!(state().await, "rewritten");
+        worker_on(&store).await;
+        assert_eq!(state().await, "home");
+        store.heartbeat(worker.id).await.expect("goes on");
+    }
+    worker.complete_claims(&held).await;
+    assert_eq!(worker_on(&store).await.drain(7).await, all[2..]);
+}
+
+/// Nor is it one when the log moved before: the rows beside home are those that were brought along.
+#[tokio::test]
+async fn a_rewritten_table_after_a_move_is_not_another() {
+    let s = Session::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(s.fixture.store().await);
+    enqueue_jobs(&store, 3).await;
+    s.run(&transplant()).await;
+    let worker = worker_on(&store).await;
+    store.promote(10).await.unwrap();
+    worker.take(1).await;
+    s.run("UPDATE windlass.home SET one = one").await;
+    worker_on(&store).await;
+    store.heartbeat(worker.id).await.expect("goes on");
+}
+
+/// A restore in one transaction, which by chance has the id that table home notes: whoever was at work refuses to go on by that alone. What makes it moved for everybody else is that
+/// rows of the log are ahead, whether the cluster has another identifier or not.
+#[tokio::test]
+async fn a_restore_under_the_id_that_home_notes_is_a_move() {
+    for system in ["system + 1", "system"] {
+        let s = Session::fresh().await;
+        let store: Arc<dyn Store> = Arc::new(s.fixture.store().await);
+        let all = enqueue_jobs(&store, 30).await;
+        let before = worker_on(&store).await;
+        before.complete_claims(&before.claim(10).await).await;
+        assert_eq!(before.claim(5).await.len(), 1);
+        let [jobs, claims, _] = moved("1000000000");
+        let home = format!("UPDATE windlass.home SET xid = pg_current_xact_id(), system = {system}");
+        let rest = "UPDATE windlass.lane SET queue = queue; UPDATE windlass.worker SET name = name;
+            UPDATE windlass.settlement SET event_xid = (event_xid::text::bigint + 1000000000)::text::xid8;
+            UPDATE windlass.claim SET event_pos = (event_pos::text::bigint + 1000000000)::text::xid8";
+        s.run(&format!("{home}; {jobs}; {claims}; {rest}")).await;
+        assert!(before.try_claim(1).await.expect_err("moved").is_lease_lost(), "{system}");
+        let cancel = s.refusal(&format!("SELECT windlass.cancel({})", all[20])).await;
+        assert_eq!(cancel.0, SqlState::LOCK_NOT_AVAILABLE, "{system}");
+        let beat = format!("SELECT windlass.heartbeat({}, 1, '{{}}', '{{}}')", before.id.0);
+        assert_eq!(s.refusal(&beat).await.0.code(), "WL001", "{system}");
+        let new = enqueue_every_way(&s.fixture, &s.client).await;
+        let after = worker_on(&store).await;
+        store.promote(1_000).await.unwrap();
+        let found: BTreeSet<_> = after.drain(7).await.into_iter().collect();
+        assert_eq!(found, all[10..].iter().copied().chain(new).collect(), "{system}");
+        store.heartbeat(after.id).await.expect("is at home");
+    }
+}
+
 /// A dump restored into the cluster that it is of: what its workers held comes back, though one of them runs on, which has settled that since and says so; and no other gets the id of one
 /// that registered since.
 #[tokio::test]

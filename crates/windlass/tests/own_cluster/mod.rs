@@ -23,6 +23,16 @@ impl OwnCluster {
         cluster
     }
 
+    /// Two of one data folder, as servers are that begin with a copy of an image: they have one identifier, and count transactions alike.
+    pub(crate) fn twins() -> [Self; 2] {
+        let mut twins = [Self::empty(), Self::empty()];
+        twins[0].run("initdb", &["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]);
+        let [from, to] = [&twins[0], &twins[1]].map(|cluster| cluster.folder.path().join("data"));
+        assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success(), "cp failed");
+        twins.iter_mut().for_each(Self::first_start);
+        twins
+    }
+
     /// The folder of one, without data.
     pub(crate) fn empty() -> Self {
         let bin: PathBuf = std::env::var_os("WINDLASS_TEST_PGBIN")

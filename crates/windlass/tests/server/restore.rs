@@ -82,7 +82,30 @@ async fn enqueue_by_sql(url: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_that_runs_on_across_a_restore_finishes_everything() {
-    let (old, new) = (OwnCluster::start(), OwnCluster::start());
+    run_across(&OwnCluster::start(), &OwnCluster::start(), &[]).await;
+}
+
+/// The restore is the new cluster's first transaction, as the migration was the old one's: both have one id, by which the log told where it was at home.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_runs_on_across_a_restore_in_one_transaction_finishes_everything() {
+    run_across(&OwnCluster::start(), &OwnCluster::start(), &["-1"]).await;
+}
+
+/// The same where nothing but transactions tells the two clusters apart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_runs_on_across_a_restore_between_twins_finishes_everything() {
+    let [old, new] = OwnCluster::twins();
+    run_across(&old, &new, &["-1"]).await;
+}
+
+/// The id of the transaction that wrote the row of table home.
+async fn home_writer(url: &str) -> i64 {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.query_one("SELECT xmin::text::bigint FROM windlass.home", &[]).await.unwrap().get(0)
+}
+
+async fn run_across(old: &OwnCluster, new: &OwnCluster, restore: &[&str]) {
     let way = Forwarder::start(address(&old.url)).await;
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", way.port);
     let client = Client::connect(&url).await.unwrap();
@@ -116,7 +139,9 @@ async fn a_worker_that_runs_on_across_a_restore_finishes_everything() {
     let dump = tempfile::NamedTempFile::new().unwrap();
     let file = dump.path().to_str().unwrap();
     run("pg_dump", &["-Fc", "-d", &old.url, "-n", "windlass", "-f", file]);
-    run("pg_restore", &["-d", &new.url, file]);
+    run("pg_restore", &[&["-d", &*new.url, file][..], restore].concat());
+    let writers = (home_writer(&old.url).await, home_writer(&new.url).await);
+    assert_eq!(writers.0 == writers.1, restore == ["-1"], "{writers:?}");
     enqueue_by_sql(&new.url).await;
     way.repoint(address(&new.url));
     runs.close(false);
