@@ -37,6 +37,7 @@ pub(crate) const TABLES: &[Tables] = &[
     Tables { file: include_str!("../sql/tables/026_worker_programs.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/027_event_ranges.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/028_places.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/029_timeline.sql"), compatible_with: 1 },
 ];
 
 /// The current definition of every function and view, in the order of their dependencies. Each migration

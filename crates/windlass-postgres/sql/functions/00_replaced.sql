@@ -33,6 +33,7 @@ BEGIN
             '{schema}.happened(pg_snapshot, pg_snapshot, xid8, bigint, xid8, bigint, bigint, integer, text[], text[])',
             '{schema}.register(text, text[], text[], double precision)',
             '{schema}.heartbeat(integer, bigint, integer[], bigint[])',
+            '{schema}.begin_timeline(integer)',
             '{schema}.promote_keys()']) AS old
         JOIN pg_catalog.pg_proc p ON p.oid = to_regprocedure(old)
         -- Its result got more columns, or another type.

@@ -17,34 +17,64 @@ BEGIN
     END LOOP;
 END $$;
 
+-- present_line(): the server's timeline as a number; NULL where it does not say, as some services do not.
+CREATE OR REPLACE FUNCTION {schema}.present_line() RETURNS bigint
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN ('x' || {schema}.event_timeline())::bit(32)::bigint;
+EXCEPTION WHEN insufficient_privilege OR undefined_function OR feature_not_supported THEN
+    RETURN NULL;
+END $$;
+
 -- first_worker(): beyond it are the ids of workers of the server's present timeline. An asynchronous failover, or a recovery to a point in time, goes back to an earlier number, while processes run on
--- that have later ones; and an id is never given again, because it is the worker's fencing token. So each timeline has ten million of its own; those from the 200th on share.
+-- that have later ones; and an id is never given again, because it is the worker's fencing token. So each timeline has ten million of its own, counted from those of the timeline before that table
+-- timeline knows: two recoveries of one backup are two timelines. Where the server began to count anew (pg_upgrade, another cluster), it is the next ten million that nobody used, a million apart, for
+-- what was lost. Where these are used up it is ten thousand further on.
 CREATE OR REPLACE FUNCTION {schema}.first_worker() RETURNS integer
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    v_line bigint;
+    v_line bigint := {schema}.present_line();
+    t      {schema}.timeline;
+    v_last bigint;
+    v_next bigint;
 BEGIN
-    v_line := ('x' || {schema}.event_timeline())::bit(32)::bigint;
-    RETURN CASE WHEN v_line BETWEEN 1 AND 200 THEN (v_line - 1) * 10000000 ELSE 0 END;
-EXCEPTION WHEN insufficient_privilege OR undefined_function OR feature_not_supported THEN -- a service that does not say
-    RETURN 0;
+    IF v_line IS NULL THEN RETURN 0; END IF;
+    SELECT * INTO t FROM {schema}.timeline;
+    IF NOT FOUND THEN RETURN CASE WHEN v_line <= 200 THEN (v_line - 1) * 10000000 ELSE 0 END; END IF;
+    IF t.line = v_line THEN RETURN t.first_worker; END IF;
+    v_last := coalesce(pg_sequence_last_value(pg_get_serial_sequence('{schema}.worker', 'id')), 0);
+    v_next := (v_last + 10999999) / 10000000 * 10000000;
+    IF v_line > t.line THEN v_next := greatest(v_next, t.first_worker + (v_line - t.line) * 10000000); END IF;
+    RETURN CASE WHEN v_next <= 2000000000 THEN v_next ELSE least(v_last + 10000, 2147483647) END;
 END $$;
 
--- begin_timeline(first): the ids of workers go on from there, where they are not there yet. Those who register side by side do it one after the other. The ids of jobs go on a hundred million later: those of jobs that
--- the failover lost were told to somebody, who would look at another job, or cancel it. Who enqueues before the first worker registers still gets them.
-CREATE OR REPLACE FUNCTION {schema}.begin_timeline(p_first integer) RETURNS void
+-- begin_timeline(): notes the server's timeline where it is another than the last one: ids of workers go on after first_worker. Those who register side by side do it one after the other. The ids of jobs go on
+-- a hundred million later: those of jobs that the failover lost were told to somebody, who would look at another job, or cancel it. Who enqueues before the first worker registers still gets them.
+CREATE OR REPLACE FUNCTION {schema}.begin_timeline() RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    v_ids regclass := pg_get_serial_sequence('{schema}.worker', 'id');
+    v_line  bigint := {schema}.present_line();
+    v_ids   regclass := pg_get_serial_sequence('{schema}.worker', 'id');
+    v_first integer;
 BEGIN
-    IF p_first <= coalesce(pg_sequence_last_value(v_ids), 0) THEN RETURN; END IF;
+    IF v_line IS NULL OR EXISTS (SELECT 1 FROM {schema}.timeline t WHERE t.line = v_line) THEN RETURN; END IF;
     PERFORM pg_advisory_xact_lock(hashtext({name} || '.timeline'), 0);
-    IF p_first > coalesce(pg_sequence_last_value(v_ids), 0) THEN
-        PERFORM setval(v_ids, p_first), setval('{schema}.job_id_seq', pg_sequence_last_value('{schema}.job_id_seq') + 100000000);
+    IF EXISTS (SELECT 1 FROM {schema}.timeline t WHERE t.line = v_line) THEN RETURN; END IF;
+    v_first := {schema}.first_worker();
+    IF v_first > coalesce(pg_sequence_last_value(v_ids), 0) THEN
+        PERFORM setval(v_ids, v_first), setval('{schema}.job_id_seq', pg_sequence_last_value('{schema}.job_id_seq') + 100000000);
     END IF;
+    INSERT INTO {schema}.timeline AS t (line, first_worker) VALUES (v_line, v_first)
+        ON CONFLICT (one) DO UPDATE SET line = excluded.line, first_worker = excluded.first_worker;
 END $$;
+
+-- Of workers that registered before there was such a row.
+INSERT INTO {schema}.timeline (line, first_worker)
+    SELECT n.line, n.first_worker FROM (SELECT {schema}.present_line() AS line, {schema}.first_worker() AS first_worker WHERE EXISTS (SELECT 1 FROM {schema}.worker)) AS n
+    WHERE n.line IS NOT NULL ON CONFLICT DO NOTHING;
 
 -- register(name, queues, kinds, lease seconds, program, app_version, engine): a new worker; its queues are made when they do not exist. The last three are for people.
 CREATE OR REPLACE FUNCTION {schema}.register(p_name text, p_queues text[], p_kinds text[], p_lease double precision, p_program text DEFAULT NULL,
@@ -54,7 +84,7 @@ AS $$
 DECLARE
     v_worker integer;
 BEGIN
-    PERFORM {schema}.make_queues(p_queues), {schema}.begin_timeline({schema}.first_worker());
+    PERFORM {schema}.make_queues(p_queues), {schema}.begin_timeline();
     INSERT INTO {schema}.worker (name, queues, kinds, lease, program, app_version, engine)
         VALUES (p_name, p_queues, p_kinds, make_interval(secs => p_lease), p_program, p_app_version, p_engine) RETURNING id INTO v_worker;
     RETURN v_worker;

@@ -259,13 +259,14 @@ CREATE OR REPLACE FUNCTION {schema}.far_beyond(p_id bigint) RETURNS bigint
 -- advance_sequences(): beyond every id and number that is stored, because logical replication leaves sequences where they were. Of jobs also those that only
 -- other tables still name: with the id of one another job would be taken for it. What event_seq gave is compared only among rows that rehome drops. Blocks of
 -- job ids begin where job_id has its entries. Workers and lanes begin a million later: processes that run on may have ids that were given after the dump was taken, and one that was given again would
--- be two workers' fencing token.
+-- be two workers' fencing token. On a timeline that the dump does not know its numbers begin before that, for the same reason.
 -- Cost: a look through job and claim, through enqueue_key and key_room, whose ids stand in arrays, and through unique_key, which has no index by id (3 * 10^6
 -- keys: 0.5 s); rehome reads most of these once more. A probe or a small table for everything else.
 CREATE OR REPLACE FUNCTION {schema}.advance_sequences() RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    PERFORM {schema}.begin_timeline();
     PERFORM setval('{schema}.job_id_seq', (s.top + 15) / 16 * 16 + 1) FROM (
         SELECT greatest((SELECT last_value FROM {schema}.job_id_seq), (SELECT max(id) FROM {schema}.job),
                         (SELECT max(id) FROM {schema}.waiting), (SELECT max(id) FROM {schema}.dead),

@@ -36,7 +36,7 @@ pub const WITHOUT_EVENTS: &str = "DROP TABLE windlass.event, windlass.event_log 
     ALTER TABLE windlass.claim DROP COLUMN event_pos CASCADE, DROP COLUMN event_late CASCADE;
     ALTER TABLE windlass.settlement DROP COLUMN event_xid CASCADE; DROP SEQUENCE windlass.event_seq CASCADE;";
 
-/// Takes from a schema what versions 12 to 17 and 19 to 26 brought; 18, 27 and 28 may come twice.
+/// Takes from a schema what versions 12 to 17 and 19 to 26 brought; 18 and 27 to 29 may come twice.
 pub const WITHOUT_LIMITS: &str = "DROP TABLE windlass.no_handler; DROP TRIGGER no_handler ON windlass.waiting; ALTER TABLE windlass.waiting DROP COLUMN xid; DROP TABLE windlass.came_back; DROP FUNCTION IF EXISTS windlass.mark_deploys; ALTER TABLE windlass.worker DROP COLUMN beat, DROP COLUMN draining_at, DROP COLUMN program, DROP COLUMN app_version, DROP COLUMN engine, DROP COLUMN memory_bytes, DROP COLUMN jobs_per_second; ALTER TABLE windlass.cancelled_in_log DROP COLUMN xid; DROP TABLE windlass.timing, windlass.failure, windlass.timing_kept CASCADE; DROP TABLE windlass.audit_entry, windlass.audit_setting CASCADE; DROP TABLE windlass.slot, windlass.started CASCADE;
     DROP TRIGGER key_freed ON windlass.settlement; DROP TRIGGER key_left ON windlass.waiting; DROP TRIGGER key_changed ON windlass.waiting;
     DROP TRIGGER key_left_elsewhere ON windlass.waiting; DROP TRIGGER key_changed_elsewhere ON windlass.waiting;

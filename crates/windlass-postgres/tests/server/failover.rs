@@ -168,3 +168,55 @@ async fn what_a_failover_made_open_again_comes_back_when_its_worker_ends() {
     let told = format!("SELECT open_from FROM windlass.worker WHERE id = {new}");
     assert_eq!(s.value::<i64>(&told).await, 9, "what a worker of this timeline says is believed");
 }
+
+/// pg_upgrade, and a move to another cluster, begin the server's timelines anew, while ids of workers go on: the next failover is noticed all the same, and gives neither workers nor jobs ids that were
+/// given in what it lost.
+#[tokio::test]
+async fn a_failover_is_noticed_where_timelines_began_anew() {
+    let s = Session::fresh().await;
+    let line = async |line: &str| {
+        let says = format!(
+            "CREATE OR REPLACE FUNCTION windlass.event_timeline() RETURNS text LANGUAGE sql STABLE AS $$ SELECT '{line}' $$"
+        );
+        s.run(&says).await;
+    };
+    let outdated =
+        async |worker: i32| s.value::<bool>(&format!("SELECT windlass.is_outdated({worker})")).await;
+    let job = async || s.value::<i64>("SELECT windlass.enqueue('k', queue => 'q')").await;
+    // As a second timeline and a move leave it, in a schema of before: nothing says on which timeline anybody registered.
+    s.run("SELECT setval(pg_get_serial_sequence('windlass.worker', 'id'), 11000005)").await;
+    let mut worker = s.register("'{q}'").await;
+    s.run("DROP TABLE windlass.timeline; DELETE FROM windlass.migration WHERE version >= 29").await;
+    s.fixture.store().await.migrate().await.unwrap();
+    assert!(!outdated(worker).await);
+    for (says, first) in [
+        ("00000002", 20_000_000), // a failover
+        ("00000001", 30_000_000), // pg_upgrade
+        ("00000003", 50_000_000), // two more failovers, of which one is known of
+        ("00000001", 60_000_000), // another cluster
+    ] {
+        let before = job().await;
+        line(says).await;
+        assert!(outdated(worker).await, "{says}");
+        let (new, next) = (s.register("'{q}'").await, s.register("'{q}'").await);
+        assert_eq!((new, next), (first + 1, first + 2), "{says}");
+        assert!(job().await > before + 99_999_999, "{says}");
+        assert!(outdated(worker).await && !outdated(new).await, "{says}");
+        worker = new;
+    }
+    // Where their millions are used up, and at the very end.
+    for (says, last, first) in
+        [("00000002", 1_999_000_001, 1_999_010_001), ("00000003", 2_147_483_640, i32::MAX)]
+    {
+        s.run(&format!("SELECT setval(pg_get_serial_sequence('windlass.worker', 'id'), {last})")).await;
+        line(says).await;
+        assert_eq!(s.value::<i32>("SELECT windlass.first_worker()").await, first);
+    }
+    // A dump that is restored in place: its row is of the timeline of before, and ids of the present one were given since.
+    s.run("UPDATE windlass.timeline SET line = 1, first_worker = 0; SELECT setval(pg_get_serial_sequence('windlass.worker', 'id'), 50)").await;
+    line("00000002").await;
+    s.run("DELETE FROM windlass.worker; UPDATE windlass.home SET one = one; UPDATE windlass.migration SET version = version").await;
+    s.run("SELECT windlass.rehome()").await;
+    let new = s.register("'{q}'").await;
+    assert!(new > 11_000_000, "{new}");
+}
