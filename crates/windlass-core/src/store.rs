@@ -415,6 +415,8 @@ pub struct MigrationReport {
     pub from: u32,
     /// The version now.
     pub to: u32,
+    /// A newer program was there before, and everything stays as that left it.
+    pub newer: bool,
 }
 
 /// What a rescue found.

@@ -24,7 +24,7 @@ impl JobStore for MemoryStore {
     }
 
     async fn migrate(&self) -> Result<MigrationReport> {
-        Ok(MigrationReport { from: 1, to: 1 })
+        Ok(MigrationReport { from: 1, to: 1, newer: false })
     }
 
     async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {

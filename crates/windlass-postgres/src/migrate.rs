@@ -8,7 +8,7 @@ use crate::{
     query::Query,
     sql::{FUNCTIONS, TABLES, VERSION, render},
 };
-use std::{pin::pin, time::Duration};
+use std::{cmp::Ordering, pin::pin, time::Duration};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 use windlass_core::{Error, ErrorKind, MigrationReport, Result};
@@ -21,7 +21,8 @@ pub(crate) async fn check(db: &Database) -> Result<()> {
     if installed.version == 0 {
         return Ok(());
     }
-    if is_renamed(db, &connection).await? {
+    let row = connection.query_one(&db.sql(DEFINED), &[], Effect::Repeatable).await?;
+    if Defined::of(&row).for_another_name {
         let schema = &db.schema;
         return Err(Error::new(
             ErrorKind::SchemaMissing,
@@ -36,14 +37,6 @@ pub(crate) async fn check(db: &Database) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
         other => other,
     }
-}
-
-/// Whether the functions of the schema name another: it was renamed since they were defined. What they do would be done there.
-async fn is_renamed(db: &Database, connection: &Connection) -> Result<bool> {
-    let sql = db.sql(
-        "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_proc p WHERE p.oid = to_regprocedure('{schema}.home_state()') AND strpos(p.prosrc, '{schema}') = 0)",
-    );
-    Ok(connection.query_one(&sql, &[], Effect::Repeatable).await?.get(0))
 }
 
 /// Puts the log in order when the database was moved here from another cluster: until then every write by a
@@ -125,10 +118,8 @@ pub(crate) async fn upgrade(db: &Database) -> Result<()> {
     let is_current = match installed {
         Some(installed) if installed.version > VERSION => true,
         Some(installed) if installed.version == VERSION => {
-            let sql = db.sql("SELECT obj_description('{schema}.migration'::regclass, 'pg_class')");
-            let row = connection.query_one(&sql, &[], Effect::Repeatable).await?;
-            row.get::<_, Option<&str>>(0).is_some_and(|note| numbers(note) >= numbers(DEFINITIONS))
-                && !is_renamed(db, &connection).await?
+            let row = connection.query_one(&db.sql(DEFINED), &[], Effect::Repeatable).await?;
+            Defined::of(&row).is_of(Ordering::is_ge)
         }
         _ => false,
     };
@@ -142,6 +133,28 @@ pub(crate) async fn upgrade(db: &Database) -> Result<()> {
 
 /// Whose definitions the schema has, as the comment on table migration says.
 const DEFINITIONS: &str = concat!("definitions of windlass ", env!("CARGO_PKG_VERSION"));
+
+const DEFINED: &str = "SELECT coalesce(obj_description('{schema}.migration'::regclass, 'pg_class'), ''), EXISTS (
+    SELECT 1 FROM pg_catalog.pg_proc p WHERE p.oid = to_regprocedure('{schema}.home_state()') AND strpos(p.prosrc, '{schema}') = 0)";
+
+/// Whose functions the schema has.
+struct Defined {
+    /// By its version, the program that defined them, beside this one.
+    by: Ordering,
+    /// They name another schema: this one was renamed since. What they do would be done there.
+    for_another_name: bool,
+}
+
+impl Defined {
+    fn of(row: &Row) -> Self {
+        Self { by: numbers(row.get(0)).cmp(&numbers(DEFINITIONS)), for_another_name: row.get(1) }
+    }
+
+    /// Whether they work, and are of a program that compares so.
+    fn is_of(&self, program: fn(Ordering) -> bool) -> bool {
+        !self.for_another_name && program(self.by)
+    }
+}
 
 /// The numbers in a text, to compare versions.
 fn numbers(text: &str) -> Vec<u64> {
@@ -252,7 +265,13 @@ async fn migrate_on(db: &Database, connection: &mut Connection, gives_way: bool)
             render("INSERT INTO {schema}.migration (version, compatible_with) VALUES ($1, $2)", schema);
         transaction.execute(&note, &[&version, &tables.compatible_with]).await.map_err(fail)?;
     }
-    if from <= VERSION {
+    // Those of a newer program are for its calls as well as for those of older ones, and the other way round they are not: where one of its functions has another parameter, there would be two.
+    let newer = from > VERSION
+        || from == VERSION && {
+            let row = transaction.query_one(&render(DEFINED, schema), &[]).await.map_err(fail)?;
+            Defined::of(&row).is_of(Ordering::is_gt)
+        };
+    if !newer {
         // Definitions name tables and functions that come later in the list.
         transaction.batch_execute("SET LOCAL check_function_bodies = off").await.map_err(fail)?;
         for file in FUNCTIONS {
@@ -263,5 +282,5 @@ async fn migrate_on(db: &Database, connection: &mut Connection, gives_way: bool)
         grant_anew(transaction.client(), schema).await?;
     }
     transaction.commit().await.map_err(fail)?;
-    Ok(MigrationReport { from, to: from.max(VERSION) })
+    Ok(MigrationReport { from, to: from.max(VERSION), newer })
 }

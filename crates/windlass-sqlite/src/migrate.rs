@@ -41,7 +41,7 @@ pub(crate) const VERSION: u32 = STEPS.len() as u32;
 pub(crate) fn migrate(conn: &Connection) -> Outcome<MigrationReport> {
     let from = version(conn)?;
     if from >= VERSION {
-        return Ok(MigrationReport { from, to: from });
+        return Ok(MigrationReport { from, to: from, newer: from > VERSION });
     }
     conn.execute_batch("BEGIN IMMEDIATE")?;
     let done = steps(conn);
@@ -57,14 +57,14 @@ fn steps(conn: &Connection) -> Outcome<MigrationReport> {
     // Again under the lock: another process may have been first.
     let from = version(conn)?;
     if from >= VERSION {
-        return Ok(MigrationReport { from, to: from });
+        return Ok(MigrationReport { from, to: from, newer: from > VERSION });
     }
     for step in STEPS.iter().skip(from as usize) {
         conn.execute_batch(step)?;
     }
     conn.pragma_update(None, "application_id", APPLICATION_ID)?;
     conn.pragma_update(None, "user_version", VERSION)?;
-    Ok(MigrationReport { from, to: VERSION })
+    Ok(MigrationReport { from, to: VERSION, newer: false })
 }
 
 /// The version of the file; a newer one only when it says that this program may go on working.

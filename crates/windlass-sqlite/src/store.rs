@@ -266,8 +266,8 @@ impl JobStore for SqliteStore {
     async fn migrate(&self) -> Result<MigrationReport> {
         self.with_threads(|_| ()).await?;
         let mut opened = self.migration.lock().unwrap_or_else(PoisonError::into_inner);
-        let to = opened.to;
-        Ok(std::mem::replace(&mut *opened, MigrationReport { from: to, to }))
+        let MigrationReport { to, newer, .. } = *opened;
+        Ok(std::mem::replace(&mut *opened, MigrationReport { from: to, to, newer }))
     }
 
     async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {

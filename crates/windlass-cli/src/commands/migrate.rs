@@ -43,11 +43,17 @@ async fn migrate(globals: &Globals) -> Outcome {
     }
     client.close().await;
     let url = redact_url(globals.url());
-    globals.print(&json!({ "store": url, "from": report.from, "to": report.to }), || {
-        match (report.from, report.to) {
+    globals.print(
+        &json!({ "store": url, "from": report.from, "to": report.to, "newer": report.newer }),
+        || match (report.from, report.to) {
+            (_, to) if report.newer => {
+                format!(
+                    "schema of {url} is at version {to}, of a newer program than this one, and stays as it is"
+                )
+            }
             (0, to) => format!("created schema version {to} in {url}"),
             (from, to) if from == to => format!("schema of {url} is at version {to} already"),
             (from, to) => format!("upgraded schema of {url} from version {from} to {to}"),
-        }
-    })
+        },
+    )
 }

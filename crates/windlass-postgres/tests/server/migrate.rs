@@ -425,6 +425,34 @@ async fn connecting_migrates_where_the_url_says_so() {
     }
 }
 
+/// An older program that migrates (a container of before a deploy, an application that was rolled back) leaves what a newer one of the same tables defined: beside a function with a new parameter its
+/// older form would be a second of that name, and no call would say which it means.
+#[tokio::test]
+async fn an_older_program_replaces_no_definition_of_a_newer_one() {
+    let fixture = Fixture::fresh().await;
+    let (store, client) = (fixture.store().await, fixture.sql().await);
+    assert!(!store.migrate().await.unwrap().newer, "it is of this program");
+    let newer = fixture.text(
+        "ALTER FUNCTION windlass.heartbeat RENAME TO heartbeat_29;
+         CREATE FUNCTION windlass.heartbeat(integer, bigint, integer[], bigint[], bigint DEFAULT NULL, double precision DEFAULT NULL, p_new text DEFAULT NULL) RETURNS void
+             LANGUAGE sql AS 'SELECT windlass.heartbeat_29($1, $2, $3, $4, $5, $6)';
+         COMMENT ON TABLE windlass.migration IS 'definitions of windlass 99.0.0'",
+    );
+    client.batch_execute(&newer).await.unwrap();
+    let report = store.migrate().await.unwrap();
+    assert!(report.newer && report.from == report.to, "{report:?}");
+    let seam: Arc<dyn Store> = Arc::new(store);
+    let worker = worker(&seam, &[QUEUE], &[], LATER).await;
+    seam.heartbeat(worker.id).await.expect("there is one function of the name");
+
+    // Its functions work on a name that is nobody's: better ours than none.
+    let rename = format!("ALTER SCHEMA {} RENAME TO other", fixture.schema);
+    client.batch_execute(&rename).await.unwrap();
+    let url = fixture.url.replace(&format!("schema={}", fixture.schema), "schema=other&migrate=auto");
+    let store = PostgresStore::connect(&url, fixture.options.clone()).await.expect("defines them anew");
+    store.enqueue(&jobs(1)).await.expect("works on the new name");
+}
+
 /// The rule for older programs: a newer schema names the oldest that may work on it, and its definitions are
 /// not replaced by theirs.
 #[tokio::test]
@@ -439,7 +467,7 @@ async fn a_newer_schema_says_which_programs_may_work() {
     let store = fixture.store().await;
     store.enqueue(&jobs(1)).await.expect("an older program goes on");
     let report = store.migrate().await.expect("has nothing to do");
-    assert_eq!((report.from, report.to), (1000, 1000));
+    assert_eq!((report.from, report.to, report.newer), (1000, 1000, true));
     let look = fixture.text("SELECT windlass.ids_of('{}')");
     assert_eq!(
         client.query_one(&look, &[]).await.unwrap().get::<_, Vec<i64>>(0),
