@@ -21,7 +21,7 @@ macro_rules! suite {
             conflicts: replace_while_scheduled, replace_while_available, replace_what_was_edited, a_started_job_is_not_replaced,
                 a_replaced_job_waits_no_longer_than_it_may, the_last_of_a_batch_replaces, each_of_a_batch_is_told_its_own_fate, extend, error,
                 a_retry_takes_the_key_again, retries_race_with_enqueues;
-            replace_again: a_replaced_job_starts_anew;
+            replace_again: a_replaced_job_starts_anew, a_replaced_key_is_as_the_new_job_has_it, a_window_ends_however_often_its_job_is_replaced;
             claim: each_job_once_and_in_order, later_jobs_are_found_after_an_empty_answer,
                 lower_priority_numbers_go_first, one_claim_covers_priorities_in_order,
                 the_limit_holds_for_the_whole_queue, one_request_covers_several_queues,

@@ -64,7 +64,8 @@ pub enum OnConflict {
     /// It is not stored; the job that has the key stays as it is.
     #[default]
     Keep,
-    /// The job that has the key becomes this one: kind, queue, priority, args, schedule and all else. Only while it waits and
+    /// The job that has the key becomes this one: kind, queue, priority, args, schedule and all else, for how long it has the key
+    /// too. (A window that runs counts on from when it began, so that it ends.) Only while it waits and
     /// was not tried yet, else it is kept. One that waits for its time keeps its id. One that is
     /// available already is cancelled instead, and this one is stored.
     Replace {

@@ -5,6 +5,8 @@ use windlass_core::JobId;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Holder {
     pub(crate) job: JobId,
+    /// When the key was taken, or its window began anew.
+    pub(crate) since: Timestamp,
     /// How long it has the key.
     pub(crate) until: Until,
 }

@@ -8,6 +8,7 @@ use crate::{
     keys,
     state::State,
 };
+use jiff::Timestamp;
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
     Conflict, EnqueuedUnique, JobId, JobState, NewJob, OnConflict, Result, UniqueBatch, UniqueKey,
@@ -53,28 +54,40 @@ fn rule(job: &NewJob) -> OnConflict {
 fn enqueue_one(state: &mut State, job: &NewJob, key: Option<UniqueKey>) -> EnqueuedUnique {
     let now = state.now();
     let Some(key) = key else { return EnqueuedUnique { id: store(state, job, now), conflict: None } };
-    let Some(holder) = holder_of(state, key) else {
+    let Some(mut holder) = holder_of(state, key) else {
         let id = store(state, job, now);
-        let until = match job.unique().map(|unique| unique.until()) {
-            Some(UniqueUntil::Started) => Until::Started,
-            Some(UniqueUntil::Window(window)) => Until::Time(later(now, window)),
-            _ => Until::Finished,
-        };
-        state.unique.insert(key, Holder { job: id, until });
+        state.unique.insert(key, Holder { job: id, since: now, until: until(job, now) });
         return EnqueuedUnique { id, conflict: None };
     };
-    let (id, until, conflict) = match (rule(job), holder.until, job.unique().map(|unique| unique.until())) {
-        (OnConflict::Extend, Until::Time(end), Some(UniqueUntil::Window(window))) => {
-            (holder.job, Until::Time(end.max(later(now, window))), Conflict::Extended)
+    let mut conflict = Conflict::Kept;
+    match (rule(job), holder.until, until(job, now)) {
+        (OnConflict::Extend, Until::Time(end), Until::Time(new)) => {
+            (holder.since, holder.until, conflict) = (now, Until::Time(end.max(new)), Conflict::Extended);
         }
-        (OnConflict::Replace { max_wait }, until, _) => match replace(state, holder.job, job, max_wait) {
-            Some(id) => (id, until, Conflict::Replaced),
-            None => (holder.job, until, Conflict::Kept),
-        },
-        (_, until, _) => (holder.job, until, Conflict::Kept),
-    };
-    state.unique.insert(key, Holder { job: id, until });
-    EnqueuedUnique { id, conflict: Some(conflict) }
+        (OnConflict::Replace { max_wait }, ..) => {
+            if let Some(id) = replace(state, holder.job, job, max_wait) {
+                (holder, conflict) = (in_place_of(holder, id, job, now), Conflict::Replaced);
+            }
+        }
+        _ => {}
+    }
+    state.unique.insert(key, holder);
+    EnqueuedUnique { id: holder.job, conflict: Some(conflict) }
+}
+
+/// How long a job has its key that takes it at a time.
+fn until(job: &NewJob, since: Timestamp) -> Until {
+    match job.unique().map(|unique| unique.until()) {
+        Some(UniqueUntil::Started) => Until::Started,
+        Some(UniqueUntil::Window(window)) => Until::Time(later(since, window)),
+        _ => Until::Finished,
+    }
+}
+
+/// The key is the new job's, for as long as that says. A window that runs counts on from when it began.
+fn in_place_of(old: Holder, id: JobId, job: &NewJob, now: Timestamp) -> Holder {
+    let since = if matches!(old.until, Until::Time(_)) { old.since } else { now };
+    Holder { job: id, since, until: until(job, since) }
 }
 
 /// Puts a job in the place of one that waits and was not tried; the time of its enqueue stays. Its id.
@@ -117,7 +130,7 @@ pub(crate) fn take_again(state: &mut State, id: JobId) -> bool {
         return false;
     }
     let until = if mark.until == "started" { Until::Started } else { Until::Finished };
-    state.unique.insert(mark.key, Holder { job: id, until });
+    state.unique.insert(mark.key, Holder { job: id, since: state.now(), until });
     true
 }
 

@@ -28,7 +28,7 @@ const TAKE: &str = "SELECT ids, fates, taken_at, set_config('windlass.queues', C
     FROM {schema}.take_unique($1::text[]::uuid[], $2, $3, $4, $5)";
 const REPLACE: &str =
     "SELECT id, fate FROM {schema}.replace_unique($1::text::uuid, $2, $3, $4, $5::json::text, $6, $7, $8,
-    $9 * interval '1 microsecond')";
+    $9 * interval '1 microsecond', $10, $11)";
 
 /// What take_unique and replace_unique say of a job.
 const STORED: i16 = 0;
@@ -184,7 +184,7 @@ async fn replace(
 ) -> Result<EnqueuedUnique> {
     let (attempts, args, attributes) = (attempts(job), Json(job.args().as_str()), attributes(job));
     let due = due(job, now)?;
-    let params: [Param<'_>; 9] = [
+    let params: [Param<'_>; 11] = [
         (&terms.key, Type::TEXT),
         (&holder, Type::INT8),
         (&lane, Type::INT4),
@@ -194,6 +194,8 @@ async fn replace(
         (&attributes, Type::TEXT),
         (&due, Type::TIMESTAMPTZ),
         (&terms.max_wait, Type::INT8),
+        (&terms.until_finished, Type::BOOL),
+        (&terms.window, Type::INT8),
     ];
     let row = Query::query_one(transaction, &db.sql(REPLACE), &params, Effect::Repeatable).await?;
     Ok(reply(row.get(0), row.get(1)))

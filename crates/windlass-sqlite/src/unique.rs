@@ -18,8 +18,9 @@ use windlass_core::{
 const FIND: &str = "SELECT job, until, taken_at, ends_at FROM unique_key WHERE key = ?1";
 const TAKE: &str = "INSERT OR REPLACE INTO unique_key (key, job, until, taken_at, ends_at, check_at)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-const MOVE: &str = "UPDATE unique_key SET job = ?2 WHERE key = ?1";
-const EXTEND: &str = "UPDATE unique_key SET ends_at = ?2 WHERE key = ?1";
+const MOVE: &str = "UPDATE unique_key SET job = ?2, until = ?3, taken_at = ?4, ends_at = ?5 WHERE key = ?1";
+const EXTEND: &str = "UPDATE unique_key SET ends_at = max(ends_at, ?2), taken_at = ?3
+    WHERE key = ?1 AND ends_at IS NOT NULL";
 const DUE: &str = "SELECT key, job FROM unique_key WHERE check_at <= ?1 ORDER BY check_at LIMIT ?2";
 const PUT_OFF: &str = "UPDATE unique_key SET check_at = ?2 WHERE key = ?1";
 const FREE: &str = "DELETE FROM unique_key WHERE key = ?1";
@@ -114,12 +115,26 @@ fn rule(job: &NewJob) -> OnConflict {
 
 /// The job's key is free now: the job takes it.
 fn take(tx: &Tx<'_>, job: &NewJob, key: UniqueKey, id: JobId) -> Outcome<()> {
-    let (until, ends_at) = match job.unique().map(|unique| unique.until()) {
-        Some(UniqueUntil::Started) => (STARTED, None),
-        Some(UniqueUntil::Window(window)) => (WINDOW, Some(tx.now.saturating_add(micros(window)))),
-        _ => (FINISHED, None),
-    };
+    let (until, ends_at) = terms(job, tx.now);
     note(tx, key, id, until, ends_at)
+}
+
+/// How long a job has its key that takes it at a time.
+fn terms(job: &NewJob, since: Micros) -> (i64, Option<Micros>) {
+    match job.unique().map(|unique| unique.until()) {
+        Some(UniqueUntil::Started) => (STARTED, None),
+        Some(UniqueUntil::Window(window)) => (WINDOW, Some(since.saturating_add(micros(window)))),
+        _ => (FINISHED, None),
+    }
+}
+
+/// The key is the job's that took the holder's place, for as long as that says. A window that runs counts on from when it began.
+fn hand_on(tx: &Tx<'_>, job: &NewJob, key: UniqueKey, holder: Holder, id: JobId) -> Outcome<()> {
+    let runs = holder.until == WINDOW;
+    let (until, ends_at) = terms(job, if runs { holder.taken_at } else { tx.now });
+    let since = if runs || ends_at.is_none() { holder.taken_at } else { tx.now };
+    tx.conn.prepare_cached(MOVE)?.execute(params![key.0, id.0, until, since, ends_at])?;
+    Ok(())
 }
 
 fn note(tx: &Tx<'_>, key: UniqueKey, id: JobId, until: i64, ends_at: Option<Micros>) -> Outcome<()> {
@@ -136,17 +151,15 @@ fn meet(tx: &mut Tx<'_>, job: &NewJob, key: UniqueKey, holder: Holder) -> Outcom
             let end = tx.now.saturating_add(micros(window));
             if let Some(before) = holder.ends_at {
                 conflict = Conflict::Extended;
-                if end > before {
-                    tx.conn.prepare_cached(EXTEND)?.execute(params![key.0, end])?;
-                } else {
-                    // As where the job is kept.
-                    tx.touch()?;
+                tx.conn.prepare_cached(EXTEND)?.execute(params![key.0, end, tx.now])?;
+                if end <= before {
+                    tx.touch()?; // as where the job is kept
                 }
             }
         }
         (OnConflict::Replace { max_wait }, _) => {
             if let Some(new) = replace(tx, holder.job, job, max_wait.map(micros), due(job.when(), tx.now))? {
-                tx.conn.prepare_cached(MOVE)?.execute(params![key.0, new.0])?;
+                hand_on(tx, job, key, holder, new)?;
                 (id, conflict) = (new, Conflict::Replaced);
             }
         }

@@ -34,7 +34,8 @@ BEGIN
             '{schema}.register(text, text[], text[], double precision)',
             '{schema}.heartbeat(integer, bigint, integer[], bigint[])',
             '{schema}.begin_timeline(integer)',
-            '{schema}.promote_keys()']) AS old
+            '{schema}.promote_keys()',
+            '{schema}.replace_unique(uuid, bigint, integer, text, text, smallint, text, timestamptz, interval)']) AS old
         JOIN pg_catalog.pg_proc p ON p.oid = to_regprocedure(old)
         -- Its result got more columns, or another type.
         WHERE NOT (p.proname = 'key_limits' AND 'rate' = ANY (p.proargnames)) AND NOT (p.proname = 'begin_key_limits' AND p.prorettype = 'boolean'::regtype)

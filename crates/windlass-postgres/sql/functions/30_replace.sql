@@ -86,13 +86,36 @@ BEGIN
     RETURN true;
 END $$;
 
+-- hand_on_unique(key, id, lane, replaced, until_finished, window): the key, whose row this transaction has, is that job's from now on, and for as long as that one
+-- says. A window that runs counts on from when it began where the job took the holder's place: else who replaces again and again would put its end off for ever.
+-- until_finished NULL: as the holder had it, for programs that do not say.
+CREATE OR REPLACE FUNCTION {schema}.hand_on_unique(
+    p_key uuid, p_id bigint, p_lane integer, p_replaced boolean, p_until_finished boolean, p_window bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan
+    SET enable_seqscan = off SET enable_bitmapscan = off
+AS $$
+DECLARE
+    v_now   timestamptz := clock_timestamp();
+    v_had   {schema}.unique_key := (SELECT k FROM {schema}.unique_key k WHERE k.key = p_key);
+    v_until boolean := coalesce(p_until_finished, v_had.until_finished);
+    v_since timestamptz := v_now;
+    v_end   timestamptz;
+BEGIN
+    IF p_replaced AND (p_window IS NULL OR v_had.expires > v_now) THEN v_since := v_had.taken_at; END IF;
+    v_end := CASE WHEN p_until_finished IS NULL THEN v_had.expires ELSE v_since + p_window * interval '1 microsecond' END;
+    -- A new xid: who looked at the holder's terms does not go by them any more.
+    UPDATE {schema}.unique_key k
+        SET id = p_id, xid = pg_current_xact_id(), lane_id = p_lane, until_finished = v_until, expires = v_end, taken_at = v_since
+        WHERE k.key = p_key AND (k.id, k.lane_id, k.until_finished, k.expires) IS DISTINCT FROM (p_id, p_lane, v_until, v_end);
+END $$;
+
 -- replace_unique(key, holder, ...): a job for which take_unique answered 3, so that this transaction has the key's row, in the
--- place of the holder, if that was not tried yet. id: under which it stands now, or the holder's; fate: 0 the holder began meanwhile and
--- has the key no more, so that the job was stored beside it, 1 kept, 4 replaced.
+-- place of the holder, if that was not tried yet. The key is its own from then on, until it says: see hand_on_unique. id: under which it stands now, or the
+-- holder's; fate: 0 the holder began meanwhile and has the key no more, so that the job was stored beside it, 1 kept, 4 replaced.
 -- Cost: 0.1 ms where the holder waits for its time.
 CREATE OR REPLACE FUNCTION {schema}.replace_unique(
     p_key uuid, p_holder bigint, p_lane integer, p_kind text, p_args text, p_max smallint, p_attributes text, p_due timestamptz,
-    p_max_wait interval, OUT id bigint, OUT fate smallint)
+    p_max_wait interval, p_until_finished boolean DEFAULT NULL, p_window bigint DEFAULT NULL, OUT id bigint, OUT fate smallint)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 #variable_conflict use_column
@@ -107,7 +130,7 @@ BEGIN
             id := p_holder;
             fate := 4;
             -- Its row in the log, if it has one, is another now.
-            UPDATE {schema}.unique_key k SET lane_id = NULL WHERE k.key = p_key AND k.lane_id IS NOT NULL;
+            PERFORM {schema}.hand_on_unique(p_key, p_holder, NULL, true, p_until_finished, p_window);
             RETURN;
         END IF;
         v_new := coalesce(v_new, nextval('{schema}.job_id_seq'));
@@ -124,7 +147,7 @@ BEGIN
     fate := CASE WHEN v_old.buried THEN 4 ELSE 0 END;
     v_in_log := {schema}.store_job(v_new, p_lane, p_kind, p_args, p_max, p_attributes,
         least(coalesce(p_due, clock_timestamp()), v_old.since + p_max_wait), coalesce(v_old.since, clock_timestamp()));
-    UPDATE {schema}.unique_key k SET id = v_new, xid = pg_current_xact_id(), lane_id = CASE WHEN v_in_log THEN p_lane END WHERE k.key = p_key;
+    PERFORM {schema}.hand_on_unique(p_key, v_new, CASE WHEN v_in_log THEN p_lane END, v_old.buried, p_until_finished, p_window);
 END $$;
 
 -- put_unique(...): one checked job under its key, in one call. due, or after so many microseconds. id, fate: as take_unique and
@@ -148,7 +171,7 @@ BEGIN
         PERFORM {schema}.store_job(id, p_lane, p_kind, p_args, p_max, p_attributes, v_due, now());
     ELSIF fate = 3 THEN
         SELECT * INTO id, fate FROM {schema}.replace_unique(p_key, id, p_lane, p_kind, p_args, p_max, p_attributes, v_due,
-            p_max_wait * interval '1 microsecond');
+            p_max_wait * interval '1 microsecond', p_until_finished, p_window);
     END IF;
     IF fate <> 0 THEN PERFORM set_config('windlass.queues', '', true); END IF; -- it is not for what comes next
 END $$;

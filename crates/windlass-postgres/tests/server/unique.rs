@@ -11,7 +11,7 @@ use std::{
 };
 use tokio::task::JoinSet;
 use windlass_conformance::steps::{
-    KEEP_NOTHING, LATER, LEASE, QUEUE, eventually, job, maintain_with, record, worker, worker_on,
+    KEEP_NOTHING, KIND, LATER, LEASE, QUEUE, eventually, job, maintain_with, record, worker, worker_on,
 };
 use windlass_core::{
     Args, Conflict, Disposition, EnqueuedUnique, ErrorKind, JobId, JobState, JobStore, NewJob, RetryReply,
@@ -100,6 +100,60 @@ async fn an_open_transaction_with_the_key_is_waited_for() {
         error.kind() == ErrorKind::InvalidOption && error.to_string().contains("READ COMMITTED"),
         "{error}"
     );
+}
+
+/// Begins to enqueue in a transaction that waits for as long as it takes.
+async fn enqueue_in_its_own(
+    fixture: &Fixture,
+    store: &Arc<windlass_postgres::PostgresStore>,
+    jobs: Vec<NewJob>,
+) -> tokio::task::JoinHandle<Vec<EnqueuedUnique>> {
+    let (mut client, store) = (fixture.sql().await, store.clone());
+    tokio::spawn(async move {
+        let transaction = client.transaction().await.unwrap();
+        let stored = store.enqueue_unique_in(&transaction, &jobs).await.unwrap();
+        transaction.commit().await.unwrap();
+        stored
+    })
+}
+
+/// A replacement whose holder is over when it has the lane is stored beside it, and has the key as any new job.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_to_be_replaced_may_be_over() {
+    let fixture = Fixture::shared().await;
+    let (store, mut client) = (Arc::new(fixture.store().await), fixture.sql().await);
+    let shared: Arc<dyn Store> = store.clone();
+    let rule = windlass_core::OnConflict::Replace { max_wait: None };
+    let brief = Unique::by_key("k").for_window(Duration::from_millis(300));
+    for holder in [brief, Unique::by_key("k").until_started()] {
+        for by_sql in [true, false] {
+            let first = unique(&*store, job().with_unique(holder.clone())).await.id;
+            let transaction = client.transaction().await.unwrap();
+            let cancel = fixture.text(&format!("SELECT windlass.cancel({first})"));
+            transaction.query_one(&cancel, &[]).await.unwrap();
+            let new = job().with_unique(holder.clone().for_window(LATER).on_conflict(rule));
+            let waiting = if by_sql {
+                let call = format!(
+                    "SELECT id, conflict FROM windlass.enqueue_unique('{KIND}', unique_key => 'k', unique_for => '1 hour', on_conflict => 'replace', queue => '{QUEUE}')"
+                );
+                let (other, call) = (fixture.sql().await, fixture.text(&call));
+                tokio::spawn(async move {
+                    let row = other.query_one(&call, &[]).await.unwrap();
+                    assert_eq!(row.get::<_, Option<&str>>(1), None, "job {first} was cancelled");
+                    vec![EnqueuedUnique { id: JobId(row.get(0)), conflict: None }]
+                })
+            } else {
+                enqueue_in_its_own(&fixture, &store, vec![new]).await
+            };
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            transaction.commit().await.unwrap();
+            let second = waiting.await.unwrap()[0];
+            assert_eq!(second.conflict, None, "job {first} was cancelled");
+            assert_eq!(worker_on(&shared).await.drain(10).await, [second.id]);
+            assert_eq!(unique(&*store, job().with_unique(holder.clone())).await, kept(second.id));
+            client.batch_execute(&fixture.text("TRUNCATE windlass.unique_key")).await.unwrap();
+        }
+    }
 }
 
 /// 8 connections, few keys, workers that complete, snapshots in between: no key has two live jobs in any of them.

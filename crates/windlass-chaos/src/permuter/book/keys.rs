@@ -11,15 +11,15 @@ impl Book {
             return self.blame(format!("{} answers for {} unique jobs", stored.len(), keys.len()));
         }
         for (number, &EnqueuedUnique { id, conflict }) in keys.iter().zip(stored) {
+            let key = Key { number: *number, until_started: way == Way::UntilStarted };
             match conflict {
-                Some(Conflict::Replaced) => self.replaced(*number, id),
+                Some(Conflict::Replaced) => self.replaced(key, id),
                 Some(_) if !self.jobs.contains_key(&id) => {
                     self.blame(format!("job {id}, which has key {number}, was never committed"));
                 }
                 Some(_) => {}
                 None => {
                     self.enqueued(id, UNIQUE_KIND);
-                    let key = Key { number: *number, until_started: way == Way::UntilStarted };
                     self.jobs.entry(id).and_modify(|entry| entry.key = Some(key));
                     self.must_have_its_key_alone(id);
                 }
@@ -27,38 +27,32 @@ impl Book {
         }
     }
 
-    /// A job took the place of another one: under its id, or under a new one and the other is cancelled.
-    fn replaced(&mut self, number: u8, id: JobId) {
+    /// A job took the place of another one: under its id, or under a new one and the other is cancelled. It has the key as it says itself.
+    fn replaced(&mut self, key: Key, id: JobId) {
         let free = |stage| {
             matches!(stage, Stage::Available | Stage::NoHandler | Stage::Waiting { retryable: false })
         };
         if self.jobs.contains_key(&id) {
-            self.jobs.entry(id).and_modify(|entry| entry.args = "{}".to_owned());
+            self.jobs.entry(id).and_modify(|entry| (entry.args, entry.key) = ("{}".to_owned(), Some(key)));
             return self.moved(id, "replaced", free, Stage::Available);
         }
-        let has =
-            |entry: &Entry| entry.key.is_some_and(|key| key.number == number) && !entry.now().is_final();
+        let has = |entry: &Entry| entry.has_number(key.number) && !entry.now().is_final();
         let old: Vec<_> = self.jobs.iter().filter(|(_, entry)| has(entry)).map(|(&id, _)| id).collect();
         let [old] = old[..] else {
-            return self.blame(format!("job {id} replaced {old:?} under key {number}"));
+            return self.blame(format!("job {id} replaced {old:?} under key {}", key.number));
         };
-        let key = self.jobs[&old].key;
         self.moved(old, "replaced", free, Stage::Cancelled);
         self.enqueued(id, UNIQUE_KIND);
-        self.jobs.entry(id).and_modify(|entry| entry.key = key);
+        self.jobs.entry(id).and_modify(|entry| entry.key = Some(key));
     }
 
     /// A job took its key: no other has it. One that was started has it no more, if it had it until then, or only as long as
     /// nobody took it.
     pub(super) fn must_have_its_key_alone(&mut self, id: JobId) {
         let Some(key) = self.jobs.get(&id).and_then(|entry| entry.key) else { return };
-        let was_started =
-            |entry: &Entry| entry.past.iter().any(|(_, stage)| matches!(stage, Stage::Running(..)));
         let rivals = self.jobs.iter().filter(|(other, entry)| {
-            let same = entry.key.is_some_and(|its| its.number == key.number);
-            let until_started = entry.key.is_some_and(|its| its.until_started);
             let has = !entry.now().is_final() && !entry.may_be_cancelled();
-            **other != id && same && has && !(until_started && was_started(entry))
+            **other != id && has && entry.has_number(key.number)
         });
         let rivals: Vec<_> = rivals.map(|(&id, _)| id).collect();
         if !rivals.is_empty() {
@@ -104,5 +98,13 @@ impl Book {
             };
             same && may && entry.was(tick, holds)
         })
+    }
+}
+
+impl Entry {
+    /// Whether this is its key: not any more where it had that until it was started, and was.
+    fn has_number(&self, number: u8) -> bool {
+        let was_started = || self.past.iter().any(|(_, stage)| matches!(stage, Stage::Running(..)));
+        self.key.is_some_and(|key| key.number == number && !(key.until_started && was_started()))
     }
 }

@@ -124,6 +124,17 @@ fn taking() -> Vec<Scenario> {
                 &[Claim(0, 2).commit()],
             ],
         ),
+        // The key is as the new job has it.
+        scenario(
+            "unique_replace_takes_longer",
+            [ANY],
+            &[Unique(&[0], UntilStarted)],
+            &[
+                &[Unique(&[0], Replace).commit()],
+                &[Claim(0, 2).commit()],
+                &[Unique(&[0], Keep).commit(), Unique(&[0], UntilStarted).commit()],
+            ],
+        ),
         scenario(
             "unique_replace_bulk_vs_delete",
             [ANY],
