@@ -67,7 +67,7 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
             ("change_scheduled", "least(coalesce(p_due, v_now), h.enqueued_at + p_max_wait)", "coalesce(p_due, v_now)"),
         ],
         Bug::ExtendForgotten => {
-            &[("take_unique", "greatest(k.expires, v_now + p_windows[l.place] * v_us)", "k.expires")]
+            &[("take_unique", "greatest(k.expires, clock_timestamp() + p_windows[l.place] * v_us)", "k.expires")]
         }
         Bug::CancelledRuns => {
             &[("claim", "WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.job_id = b.id)", "")]

@@ -91,7 +91,7 @@ END $$;
 -- take_unique(keys, ...): takes the keys of jobs that the caller stores in the same transaction; no two of them are the same, and
 -- NULL is a job without. windows: microseconds. rules: 0 keep, 1 extend, 2 replace, 3 error. lanes: where in the log the job is about to be written; NULL: elsewhere.
 -- ids: of the job to store, or of the one that has the key. fates: 0 store it, 1 kept, 2 extended, 3 kept until replace_unique has
--- looked; then the key's row is locked.
+-- looked; then the key's row is locked. A window counts from when the key was had: not from before the wait for somebody else's transaction.
 -- Waits for unfinished transactions that took one of the keys. Where the log came here from another cluster and is not in order yet, it is refused where a key has a row: see check_home.
 -- Cost: in a bulk 10 us for a new key, 25 us for one that is taken over; see docs/design/unique.md.
 CREATE OR REPLACE FUNCTION {schema}.take_unique(
@@ -126,6 +126,12 @@ BEGIN
             FROM unnest(v_left) WITH ORDINALITY AS u(place, n) ORDER BY u.n
             ON CONFLICT (key) DO NOTHING;
         GET DIAGNOSTICS v_won = ROW_COUNT;
+        IF v_won > 0 AND clock_timestamp() > v_now + (1 + v_won / 20) * interval '1 ms' AND array_remove(p_windows, NULL) <> '{}' THEN
+            -- One of them was waited for, in a transaction that rolled back: the windows begin now.
+            v_now := clock_timestamp();
+            UPDATE {schema}.unique_key k SET expires = v_now + p_windows[u.place] * v_us, taken_at = v_now
+                FROM unnest(v_left) AS u(place) WHERE k.key = p_keys[u.place] AND k.id = ids[u.place] AND p_windows[u.place] IS NOT NULL;
+        END IF;
         EXIT WHEN v_won = cardinality(v_left);
         v_keys := ARRAY(SELECT p_keys[u.place] FROM unnest(v_left) WITH ORDINALITY AS u(place, n) ORDER BY u.n);
         v_places := '{}'; v_ids := '{}'; v_xids := '{}'; v_acts := '{}';
@@ -164,10 +170,11 @@ BEGIN
                 ), taken AS (
                     UPDATE {schema}.unique_key k
                     SET id = ids[l.place], xid = pg_current_xact_id(), lane_id = p_lanes[l.place], until_finished = p_until_finished[l.place],
-                        expires = v_now + p_windows[l.place] * v_us, taken_at = v_now
+                        expires = clock_timestamp() + p_windows[l.place] * v_us, taken_at = clock_timestamp()
                     FROM locked l WHERE k.key = l.key AND l.act = 0 AND l.unchanged
                 ), extended AS (
-                    UPDATE {schema}.unique_key k SET expires = greatest(k.expires, v_now + p_windows[l.place] * v_us)
+                    UPDATE {schema}.unique_key k
+                    SET expires = greatest(k.expires, clock_timestamp() + p_windows[l.place] * v_us), taken_at = clock_timestamp()
                     FROM locked l WHERE k.key = l.key AND l.act = 1 AND l.expires IS NOT NULL AND l.unchanged)
                 SELECT * FROM locked WHERE unchanged
             LOOP

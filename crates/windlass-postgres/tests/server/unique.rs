@@ -117,6 +117,62 @@ async fn enqueue_in_its_own(
     })
 }
 
+/// A call that waited for a key has it from then on: its window counts from there, new or taken over, extended or replaced.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_window_counts_from_when_the_key_was_had() {
+    use windlass_core::OnConflict::{Extend, Keep, Replace};
+    const WINDOW: Duration = Duration::from_millis(500);
+    let fixture = Fixture::shared().await;
+    let (store, mut client, watcher) =
+        (Arc::new(fixture.store().await), fixture.sql().await, fixture.sql().await);
+    let windowed = |key: &str, rule| {
+        job().with_delay(LATER).with_unique(Unique::by_key(key).for_window(WINDOW).on_conflict(rule))
+    };
+    unique(&*store, keyed("lane")).await;
+    for size in [1, 3] {
+        for (key, rule) in
+            [("new", Keep), ("over", Keep), ("extended", Extend), ("replaced", Replace { max_wait: None })]
+        {
+            let batch =
+                |rule| (0..size).map(|n| windowed(&format!("{key}/{size}/{n}"), rule)).collect::<Vec<_>>();
+            match key {
+                "new" => {}
+                // Taken, and free again.
+                "over" => {
+                    let jobs: Vec<_> = (0..size).map(|n| keyed(&format!("{key}/{size}/{n}"))).collect();
+                    let ids = store.enqueue(&jobs).await.unwrap();
+                    store.cancel(&ids).await.unwrap();
+                }
+                _ => drop(store.enqueue(&batch(Keep)).await.unwrap()),
+            }
+            let transaction = client.transaction().await.unwrap();
+            let lock = fixture.text("SELECT FROM windlass.unique_key FOR UPDATE");
+            match key {
+                "new" => drop(store.enqueue_unique_in(&transaction, &batch(Keep)).await.unwrap()),
+                _ => transaction.batch_execute(&lock).await.unwrap(),
+            }
+            let waiting = enqueue_in_its_own(&fixture, &store, batch(rule)).await;
+            let blocked = format!(
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%\"{}\".%_unique%'",
+                fixture.schema
+            );
+            eventually("the other call waits", || async {
+                (one(&watcher, &blocked).await > 0).then_some(())
+            })
+            .await;
+            tokio::time::sleep(WINDOW * 2).await;
+            transaction.rollback().await.unwrap();
+            let stored = waiting.await.unwrap();
+            let left = fixture.text(&format!(
+                "SELECT (min(extract(epoch FROM k.expires - clock_timestamp())) * 1000)::bigint FROM windlass.unique_key k WHERE k.id = ANY ('{{{}}}')",
+                stored.iter().map(|stored| stored.id.to_string()).collect::<Vec<_>>().join(",")
+            ));
+            let left = one(&watcher, &left).await;
+            assert!(left > 100, "{key} of {size}: {left} ms left");
+        }
+    }
+}
+
 /// A replacement whose holder is over when it has the lane is stored beside it, and has the key as any new job.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_to_be_replaced_may_be_over() {
