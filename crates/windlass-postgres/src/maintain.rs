@@ -18,15 +18,19 @@ const CHUNK: i32 = 5_000;
 /// The most such transactions of one kind in a round. A round comes every ten seconds, so what grows by less than
 /// 100,000 rows a second is removed as fast as it grows.
 const MOST_CHUNKS: usize = 200;
+/// How long a round removes what is past retention, all kinds of it together; each gets one transaction at least.
+const LONGEST_REMOVAL: Duration = Duration::from_secs(10);
+
 /// Keeps house once.
 pub(crate) async fn maintain(db: &Database) -> Result<MaintainReport> {
     let mut connection = db.upkeep("maintain").await?;
     connection.begin_long(Patience::Long).await?;
     let mut report = empty_segments(db, &mut connection).await?;
     connection.begin_long(Patience::Long).await?;
-    report.removed_dead = forget(db, &mut connection, "forget_dead").await?;
+    let until = Instant::now() + LONGEST_REMOVAL;
+    report.removed_dead = forget(db, &mut connection, "forget_dead", until).await?;
     for what in ["forget_errors", "forget_keys", "forget_workers", "forget_lanes"] {
-        forget(db, &mut connection, what).await?;
+        forget(db, &mut connection, what, until).await?;
     }
     match history::fold(db, &mut connection).await {
         Err(error) if error.kind() == ErrorKind::SchemaMissing => {} // not migrated to version 10 yet
@@ -44,7 +48,7 @@ pub(crate) async fn maintain(db: &Database) -> Result<MaintainReport> {
         "forget_came_back",
         "forget_no_handler",
     ] {
-        match forget(db, &mut connection, what).await {
+        match forget(db, &mut connection, what, until).await {
             // Not migrated to version 3, 4, 6, 10, 12, 14, 16, 20, 23 or 25 yet: nobody can ask, no job is unique, nothing is reported, counted, limited, audited, measured or noted.
             Err(error) if error.kind() == ErrorKind::SchemaMissing => {}
             done => drop(done?),
@@ -104,8 +108,8 @@ pub(crate) async fn step_on(db: &Database, on: &impl Query, report: &mut Maintai
     Ok(if row.get(3) { Step::More { urgent: row.get(4) } } else { Step::Last })
 }
 
-/// Calls a function that removes a chunk until nothing is left for it. Returns how many rows it named.
-async fn forget(db: &Database, connection: &mut Connection, what: &str) -> Result<u64> {
+/// Calls a function that removes a chunk until nothing is left for it, or the time is over. Returns how many rows it named.
+async fn forget(db: &Database, connection: &mut Connection, what: &str, until: Instant) -> Result<u64> {
     let sql = db.sql(&format!("SELECT {{schema}}.{what}($1)"));
     let mut count = 0;
     for _ in 0..MOST_CHUNKS {
@@ -113,7 +117,7 @@ async fn forget(db: &Database, connection: &mut Connection, what: &str) -> Resul
         let chunk: i64 =
             connection.query_one(&sql, &[(&CHUNK, Type::INT4)], Effect::Repeatable).await?.get(0);
         count += chunk.unsigned_abs();
-        if chunk < i64::from(CHUNK) {
+        if chunk < i64::from(CHUNK) || Instant::now() > until {
             break;
         }
     }

@@ -202,30 +202,65 @@ BEGIN
     RETURN false;
 END $$;
 
+-- unique_freed(keys): those of these keys that nobody can have any more, of which the caller has the rows. A job that had its key until it was started has it
+-- again where it comes back untried: so it is kept for one that is not over. Jobs that have no position in the log are looked for together.
+-- Cost: unique_holders for the keys of jobs that have one, find_jobs for the others.
+CREATE OR REPLACE FUNCTION {schema}.unique_freed(p_keys uuid[]) RETURNS uuid[]
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_material = off
+AS $$
+DECLARE
+    v_free uuid[];  -- windows that are over
+    v_near uuid[];  -- of jobs with a position in the log
+    v_look uuid[];  -- and of jobs that have to be looked for
+    v_ids  bigint[];
+    v_live bigint[];
+BEGIN
+    SELECT coalesce(array_agg(k.key) FILTER (WHERE k.expires <= clock_timestamp()), '{}'),
+           coalesce(array_agg(k.key) FILTER (WHERE k.expires IS NULL AND k.lane_id IS NOT NULL), '{}'),
+           coalesce(array_agg(k.key) FILTER (WHERE k.expires IS NULL AND k.lane_id IS NULL), '{}')
+        INTO v_free, v_near, v_look
+        FROM unnest(p_keys) AS u(key) CROSS JOIN LATERAL (SELECT k.* FROM {schema}.unique_key k WHERE k.key = u.key OFFSET 0) AS k;
+    SELECT v_free || coalesce(array_agg(h.key) FILTER (WHERE h.until_finished), '{}'),
+           v_look || coalesce(array_agg(h.key) FILTER (WHERE NOT h.until_finished), '{}')
+        INTO v_free, v_look
+        FROM (SELECT k.key, k.until_finished FROM {schema}.unique_holders(v_near) o
+              CROSS JOIN LATERAL (SELECT k.* FROM {schema}.unique_key k WHERE k.key = v_near[o.nth] OFFSET 0) AS k WHERE NOT o.held) AS h;
+    v_ids := ARRAY(SELECT k.id FROM unnest(v_look) WITH ORDINALITY AS u(key, n)
+                   CROSS JOIN LATERAL (SELECT k.id FROM {schema}.unique_key k WHERE k.key = u.key OFFSET 0) AS k ORDER BY u.n);
+    v_live := ARRAY(SELECT f.id FROM {schema}.find_jobs(v_ids) f WHERE f.place <> 'dead' AND f.settled_at IS NULL);
+    RETURN v_free || ARRAY(SELECT u.key FROM unnest(v_look, v_ids) AS u(key, id) WHERE u.id <> ALL (v_live));
+END $$;
+
 -- forget_unique(most): keys that no job has any more. A key is looked at a minute after it was taken, then whenever it is twice as old; a window
--- when it ends. Returns how many it looked at.
+-- when it ends. Returns how many it looked at; `most` also when 50 ms were over before it had seen them all: whoever wants one of these keys waits for it.
 CREATE OR REPLACE FUNCTION {schema}.forget_unique(p_most integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
     SET enable_seqscan = off SET enable_sort = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
+    v_end  timestamptz := clock_timestamp() + interval '50 ms';
+    v_from timestamptz := '-infinity';
+    v_seen integer := 0;
+    v_some integer;
     v_keys uuid[];
     v_free uuid[];
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     IF {schema}.home_state() = 'moved' THEN RETURN 0; END IF; -- no position in the log means anything then
-    -- Locked first, looked up in a statement of its own: nobody takes them over meanwhile.
-    v_keys := ARRAY(
-        SELECT k.key FROM {schema}.unique_key k WHERE k.check_at < (SELECT clock_timestamp())
-        ORDER BY k.check_at LIMIT p_most FOR UPDATE SKIP LOCKED);
-    -- A job that had its key until it was started has it again where it comes back untried: so it is kept for one that is not over.
-    v_free := ARRAY(
-        SELECT k.key FROM (SELECT v_keys[h.nth] AS key FROM {schema}.unique_holders(v_keys) h WHERE NOT h.held OFFSET 0) AS h
-        CROSS JOIN LATERAL (SELECT k.* FROM {schema}.unique_key k WHERE k.key = h.key LIMIT 1) AS k
-        WHERE CASE WHEN k.until_finished OR k.expires IS NOT NULL THEN true ELSE NOT {schema}.unique_held(k.id, true) END);
-    DELETE FROM {schema}.unique_key k WHERE k.key = ANY (v_free);
-    UPDATE {schema}.unique_key k
-        SET check_at = coalesce(k.expires, clock_timestamp() + greatest(clock_timestamp() - k.taken_at, interval '1 minute'))
-        WHERE k.key = ANY (ARRAY(SELECT unnest(v_keys) EXCEPT SELECT unnest(v_free)));
-    RETURN cardinality(v_keys);
+    LOOP
+        v_some := least(200, p_most - v_seen);
+        -- Locked first, looked up in a statement of its own: nobody takes them over meanwhile. From where the last ones were: what was there is no more.
+        SELECT coalesce(array_agg(d.key), '{}'), coalesce(max(d.check_at), v_from) INTO v_keys, v_from FROM (
+            SELECT k.key, k.check_at FROM {schema}.unique_key k WHERE k.check_at >= v_from AND k.check_at < (SELECT clock_timestamp())
+            ORDER BY k.check_at LIMIT v_some FOR UPDATE SKIP LOCKED) AS d;
+        v_free := {schema}.unique_freed(v_keys);
+        DELETE FROM {schema}.unique_key k WHERE k.key = ANY (v_free);
+        UPDATE {schema}.unique_key k
+            SET check_at = coalesce(k.expires, clock_timestamp() + greatest(clock_timestamp() - k.taken_at, interval '1 minute'))
+            WHERE k.key = ANY (ARRAY(SELECT unnest(v_keys) EXCEPT SELECT unnest(v_free)));
+        v_seen := v_seen + cardinality(v_keys);
+        IF cardinality(v_keys) < v_some OR v_seen >= p_most THEN RETURN v_seen; END IF;
+        IF clock_timestamp() > v_end THEN RETURN p_most; END IF;
+    END LOOP;
 END $$;

@@ -26,9 +26,12 @@ enum Found {
     Completed,
     /// One that waits for its time.
     Scheduled,
+    /// One that did, and waits in line.
+    Promoted,
 }
 
-const ALL: [Found; 5] = [Found::Nobody, Found::Available, Found::Running, Found::Completed, Found::Scheduled];
+const ALL: [Found; 6] =
+    [Found::Nobody, Found::Available, Found::Running, Found::Completed, Found::Scheduled, Found::Promoted];
 
 /// A key of a job that was the `n`th of its state.
 fn key(found: Found, n: i64) -> String {
@@ -67,6 +70,15 @@ impl Keys {
                  INSERT INTO windlass.waiting (id, available_at, lane_id, max_attempts, kind, args)
                  SELECT nextval('windlass.job_id_seq'), now() + interval '1 day', (SELECT windlass.lane_of('q', 0)), 20, 'k', '{{}}'
                  FROM generate_series(1, {jobs} / 10) RETURNING id)
+             INSERT INTO windlass.unique_key (key, id, until_finished, check_at)
+             SELECT {key}, id, true, now() + interval '1 day' FROM (SELECT *, row_number() OVER () AS n FROM stored) AS s"
+        ))
+        .await;
+        let key = self::key(Found::Promoted, 0).replace("0)::uuid", "n)::uuid");
+        self.0.run(&format!(
+            "WITH stored AS (
+                 INSERT INTO windlass.job_0 (lane_id, kind, args, moved)
+                 SELECT (SELECT windlass.lane_of('q', 0)), 'k', '{{}}', true FROM generate_series(1, {jobs} / 10) RETURNING id)
              INSERT INTO windlass.unique_key (key, id, until_finished, check_at)
              SELECT {key}, id, true, now() + interval '1 day' FROM (SELECT *, row_number() OVER () AS n FROM stored) AS s"
         ))
@@ -115,6 +127,12 @@ impl Keys {
         let enqueue = "windlass.enqueue_unique('k', '{\"a\": 1}', unique_fields => '{a}', queue => 'q')";
         self.0.bounded_undone(when, enqueue, OF_A_CALL + OF_A_KEY).await;
         self.0.bounded_undone(when, "windlass.forget_unique(100)", OF_A_CALL + 100 * OF_A_KEY).await;
+        for found in ALL {
+            let keys = key(found, 0).replace("0)::uuid", "n)::uuid");
+            let keys = format!("ARRAY(SELECT {keys} FROM generate_series({middle}, {middle} + 99) AS n)");
+            let freed = format!("windlass.unique_freed({keys})");
+            self.0.bounded_undone(when, &freed, OF_A_CALL + 100 * OF_A_KEY).await;
+        }
     }
 }
 

@@ -406,6 +406,51 @@ async fn keys_that_nobody_has_are_forgotten() {
     assert_eq!(unique(&store, started()).await, kept(running));
 }
 
+/// Housekeeping of keys whose jobs waited for their time: it keeps those that somebody may have, and nobody waits long for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_of_jobs_that_waited_are_looked_at_in_short_turns() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let client = fixture.sql().await;
+    let batch = |what: &str, count, delay, unique: fn(Unique) -> Unique| {
+        let job = |n| job().with_delay(delay).with_unique(unique(Unique::by_key(format!("{what}/{n}"))));
+        (0..count).map(job).collect::<Vec<_>>()
+    };
+    let soon = Duration::from_millis(1);
+    let promoted = async |jobs: &[NewJob]| {
+        store.enqueue(jobs).await.unwrap();
+        eventually("they are due", || async {
+            store.promote(10_000).await.unwrap().next_due.is_none_or(|due| due > soon * 1_000).then_some(())
+        })
+        .await;
+    };
+    let worker = worker_on(&store).await;
+    store.enqueue(&batch("later", 100, LATER, |unique| unique)).await.unwrap();
+    promoted(&batch("done", 1_000, soon, |unique| unique)).await;
+    assert_eq!(worker.drain(1_000).await.len(), 1_000);
+    promoted(&batch("running", 100, soon, |unique| unique)).await;
+    promoted(&batch("started", 100, soon, Unique::until_started)).await;
+    worker.take(200).await;
+    promoted(&batch("waiting", 2_000, soon, |unique| unique)).await;
+    let due = fixture.text("UPDATE windlass.unique_key SET check_at = now() - interval '1 minute'");
+    client.batch_execute(&due).await.unwrap();
+    let (mut calls, mut longest) = (0, Duration::ZERO);
+    loop {
+        let began = std::time::Instant::now();
+        let seen = one(&client, &fixture.text("SELECT windlass.forget_unique(5000)")).await;
+        (calls, longest) = (calls + 1, longest.max(began.elapsed()));
+        if seen < 5_000 {
+            break;
+        }
+    }
+    assert!(longest < Duration::from_millis(700), "one of {calls} calls took {longest:?}");
+    assert_eq!(one(&client, &fixture.text("SELECT count(*) FROM windlass.unique_key")).await, 2_300);
+    assert_eq!(unique(&store, keyed("done/7")).await.conflict, None);
+    for what in ["later/7", "running/7", "waiting/7"] {
+        assert_eq!(unique(&store, keyed(what)).await.conflict, Some(Conflict::Kept), "{what}");
+    }
+}
+
 /// Plain SQL computes the same keys, and follows the same rules.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn plain_sql_and_the_store_share_keys() {
