@@ -1,5 +1,19 @@
 -- The cursor of events, and what callers ask for.
 
+-- are_event_parts(phase, parts): whether they are such as events writes them: a lane, a transaction and a job; or a transaction and a number, a transaction and a
+-- job or neither of these, and a count. The lane and the number may be negative. Texts that are no such numbers are refused here, or by an error of class 22.
+CREATE OR REPLACE FUNCTION {schema}.are_event_parts(p_phase text, p_parts text[]) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF p_phase = 'w' AND p_parts[3] = '-' AND p_parts[4] = '-' THEN
+        p_parts := p_parts[1:2] || p_parts[5:];
+    END IF;
+    RETURN (SELECT bool_and(p ~ '^[0-9]{1,19}$' OR n = CASE p_phase WHEN 'e' THEN 1 ELSE 2 END AND p ~ '^-[0-9]{1,19}$') AND bool_and(p::bigint IS NOT NULL)
+            FROM unnest(p_parts) WITH ORDINALITY AS u(p, n))
+        AND (p_phase = 'w' OR p_parts[1]::integer IS NOT NULL);
+END $$;
+
 -- event_cursor(cursor): the parts of a cursor that events gave; refuses what is none, and what does not belong to this log any more.
 CREATE OR REPLACE FUNCTION {schema}.event_cursor(
     p_cursor text, OUT since pg_snapshot, OUT until pg_snapshot, OUT phase text, OUT parts text[])
@@ -23,8 +37,7 @@ BEGIN
             until := v_parts[5]::pg_snapshot;
             phase := v_parts[6];
             parts := v_parts[7:];
-            IF phase || cardinality(parts) NOT IN ('e3', 'w5') THEN RAISE data_exception; END IF;
-            PERFORM nullif(p, '-')::numeric FROM unnest(parts) AS p;
+            IF phase || cardinality(parts) NOT IN ('e3', 'w5') OR NOT {schema}.are_event_parts(phase, parts) THEN RAISE data_exception; END IF;
         END IF;
     EXCEPTION WHEN data_exception THEN
         RAISE 'events cannot be read from %; pass start, now, or a cursor as events gave it', coalesce(quote_literal(left(p_cursor, 80)), 'NULL')

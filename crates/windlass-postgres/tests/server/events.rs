@@ -3,7 +3,7 @@
 use crate::cluster::Fixture;
 use std::{collections::BTreeMap, sync::Arc};
 use windlass_conformance::steps::{LEASE, TestWorker, enqueue_jobs, worker};
-use windlass_core::{EventCursor, EventRequest, EventType, JobEvent, JobId, Store};
+use windlass_core::{ErrorKind, EventCursor, EventRequest, EventType, JobEvent, JobId, JobStore, Store};
 
 struct Reader {
     store: Arc<dyn Store>,
@@ -175,5 +175,67 @@ async fn a_null_among_the_kinds_selects_nothing() {
         );
         let count = client.query_one(&fixture.text(&count), &[]).await.unwrap();
         assert_eq!(count.get::<_, i64>(0), found, "{kinds}");
+    }
+}
+
+/// A cursor that was altered is refused as what it is, wherever it is wrong.
+#[tokio::test]
+async fn an_altered_cursor_is_no_cursor() {
+    let fixture = Fixture::shared().await;
+    let (store, client) = (fixture.store().await, fixture.sql().await);
+    let ask = fixture.text("SELECT cursor FROM windlass.events($1)");
+    let good: String = client.query_one(&ask, &[&"now"]).await.expect("reads").get(0);
+    let since = good.rsplit('/').next().expect("a snapshot");
+    let end = "9223372036854775807";
+    let within =
+        ["e/1/0/0", "e/-5/7/9", "e/2147483647/0/0", "w/0/-5/-/-/0", "w/5/7/9/11/2"].map(str::to_owned);
+    for rest in within.into_iter().chain([format!("w/{end}/{end}/{end}/{end}/{end}")]) {
+        let cursor = format!("{good}/{since}/{rest}");
+        if let Err(error) = client.query(&ask, &[&cursor]).await {
+            assert_eq!(
+                error.as_db_error().expect("the server's").code().code(),
+                "WL008",
+                "{cursor}: {error}"
+            );
+        }
+    }
+    let bad = [
+        "e/99999999999/0/0",
+        "e/1.5/0/0",
+        "e/-/0/0",
+        "e/1/-/0",
+        "e/1/0/-",
+        "e/1/-1/0",
+        "e/1/0/-1",
+        "e/1/0/1e3",
+        "e//0/0",
+        "e/ 1/0/0",
+        "e/+1/0/0",
+        "e/1/99999999999999999999/0",
+        "e/1/9999999999999999999/0",
+        "w/0/0/-/-/1e30",
+        "w/-1/0/-/-/0",
+        "w/-/0/-/-/0",
+        "w/0/-/-/-/0",
+        "w/0/0/-/-/-",
+        "w/0/0/-/5/0",
+        "w/0/0/5/-/0",
+        "w/0/0/5/-1/0",
+        "w/0/0.5/-/-/0",
+        "w/0/NaN/-/-/0",
+        "w/0/0/-/-/9223372036854775808",
+        "w/0/0/-/-/0x1",
+        "n/0/0/-/-/0",
+        "e/1/0",
+        "w/0/0/-/-",
+    ];
+    let heads = ["1", "2/a", "3/a/b/1:1:", &format!("{good}x"), &format!("{good}/{since}x/e/1/0/0")]
+        .map(str::to_owned);
+    for cursor in bad.map(|rest| format!("{good}/{since}/{rest}")).into_iter().chain(heads) {
+        let error = client.query(&ask, &[&cursor]).await.expect_err(&cursor);
+        assert_eq!(error.as_db_error().expect("the server's").code().code(), "WL003", "{cursor}: {error}");
+        let request = EventRequest::after(EventCursor::from(cursor.clone()));
+        let error = store.events(&request).await.expect_err(&cursor);
+        assert_eq!(error.kind(), ErrorKind::InvalidOption, "{cursor}: {error}");
     }
 }
