@@ -143,8 +143,10 @@ CREATE OR REPLACE FUNCTION {schema}.check_job(p_kind text, p_args jsonb, p_max i
     LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF p_kind IS NULL OR p_kind !~ '^[^[:space:][:cntrl:]]{1,200}$' THEN
-        RAISE 'invalid kind %; use 1 to 200 characters without spaces or control characters', coalesce(quote_literal(left(p_kind, 64)), 'NULL')
+    -- What most kinds are made of first. Which other characters are white space or control ones Unicode says, and not the collation of the database.
+    IF p_kind IS NULL OR p_kind !~ '^[!-~]{1,200}$' AND (octet_length(p_kind) NOT BETWEEN 1 AND 200
+       OR p_kind ~ '[\u0001-\u0020\u007F-\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000]') THEN
+        RAISE 'invalid kind %; use 1 to 200 bytes without spaces or control characters', coalesce(quote_literal(left(p_kind, 64)), 'NULL')
             USING ERRCODE = 'WL002';
     END IF;
     IF p_args IS NULL THEN

@@ -2,7 +2,7 @@
 
 use crate::cluster::{Fixture, connect, fresh_schema, url};
 use std::{collections::BTreeSet, time::Duration};
-use windlass_core::{Args, ErrorKind, JobId, JobStore, NewJob, RetryPolicy};
+use windlass_core::{Args, ErrorKind, JobId, JobStore, Limits, NewJob, RetryPolicy};
 use windlass_postgres::{PostgresOptions, PostgresStore};
 
 async fn refused(url: &str) -> windlass_core::Error {
@@ -295,4 +295,32 @@ async fn a_filter_that_is_too_long_for_the_audit_log_touches_nothing() {
     assert!(error.to_string().contains("4096") || format!("{error:?}").contains("4096"), "{error:?}");
     let state = fixture.text("SELECT state FROM windlass.jobs");
     assert_eq!(client.query_one(&state, &[]).await.unwrap().get::<_, &str>(0), "available");
+}
+
+/// A kind by SQL is what programs take for one: up to 200 bytes, without what Unicode calls white space.
+#[tokio::test]
+async fn sql_has_the_kinds_that_programs_have() {
+    let fixture = Fixture::shared().await;
+    let client = fixture.sql().await;
+    let ask = fixture.text("SELECT windlass.enqueue($1)");
+    let spaces = [
+        '\u{1}', '\t', ' ', '\u{7f}', '\u{85}', '\u{9f}', '\u{a0}', '\u{1680}', '\u{2000}', '\u{2003}',
+        '\u{200a}', '\u{2028}', '\u{2029}', '\u{202f}', '\u{205f}', '\u{3000}',
+    ];
+    let long =
+        ["k".repeat(200), "ж".repeat(100), "k".repeat(201), "ж".repeat(101), "ж".repeat(200), String::new()];
+    let others = ["a", "ж", "a\u{a1}", "a\u{200b}b", "a\u{3001}", "日本", "😀", "a[b]-^", "\u{fffd}"]
+        .map(str::to_owned);
+    for kind in spaces.map(|space| format!("a{space}b")).into_iter().chain(long).chain(others) {
+        let stored = client.query_one(&ask, &[&kind]).await;
+        match Limits::check_kind_name(&kind) {
+            Ok(()) => drop(stored.expect(&kind)),
+            Err(_) => {
+                let error = stored.expect_err(&kind);
+                let error = error.as_db_error().expect("the server's");
+                assert_eq!(error.code().code(), "WL002", "{kind:?}: {error}");
+                assert!(error.message().contains("1 to 200 bytes without spaces"), "{error}");
+            }
+        }
+    }
 }
