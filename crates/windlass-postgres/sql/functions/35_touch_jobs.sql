@@ -49,6 +49,8 @@ BEGIN
             RAISE 'the filter selects every job; name a state, a queue, a kind, a tag, an error or args, or say everything => true' USING ERRCODE = 'WL003';
         WHEN p_state <> ALL (p_states) THEN
             RAISE 'cannot % % jobs; it can be done to those that are %', p_action, left(p_state, 64), array_to_string(p_states, ', ') USING ERRCODE = 'WL003';
+        WHEN p_dry_run IS NULL THEN
+            RAISE 'dry_run must be true or false, got NULL' USING ERRCODE = 'WL003';
         WHEN p_per_second <= 0 OR p_per_second = 'NaN' THEN
             RAISE 'the jobs per second must be more than 0, got %', p_per_second USING ERRCODE = 'WL003';
         WHEN p_most < 0 THEN

@@ -341,3 +341,18 @@ async fn jobs_that_are_put_off_for_good_are_all_found() {
     }
     assert_eq!(found, 6);
 }
+
+/// Whether it is a dry run is said, or left out.
+#[tokio::test]
+async fn nobody_knows_whether_null_is_a_dry_run() {
+    let s = Session::fresh().await;
+    s.enqueue(3, "'k'").await;
+    for call in ["cancel_jobs(", "retry_jobs(", "delete_jobs(", "edit_jobs('{\"priority\": 5}', "] {
+        let (code, says) = s.refusal(&format!("CALL windlass.{call}kind => 'k', dry_run => NULL)")).await;
+        assert_eq!((code.code(), &*says), ("WL003", "dry_run must be true or false, got NULL"), "{call}");
+    }
+    assert_eq!(
+        s.value::<i64>("SELECT count(*) FROM windlass.jobs WHERE state = 'available' AND priority = 0").await,
+        3
+    );
+}
