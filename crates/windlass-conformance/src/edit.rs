@@ -196,6 +196,33 @@ pub async fn encrypted_args_stay(fixture: &dyn Fixture) {
     }
 }
 
+/// A job that would expire before it is due stays as it is, as none is enqueued so; wherever it waits.
+pub async fn no_job_is_put_off_beyond_its_expiry(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let expiring = || job().with_expiry(LATER);
+    let ids = store.enqueue(&[expiring(), expiring().with_delay(LATER / 2), job()]).await.expect("enqueue");
+    let before = [record(&store, ids[0]).await, record(&store, ids[1]).await];
+    let at = before[0].expires_at.expect("an expiry");
+    let edit = || JobEdit::new().with_args(args(1)).with_priority(5);
+    use EditReply::{Edited, Expires};
+    for late in [edit().with_delay(LATER * 2), edit().with_scheduled_at(at + LATER)] {
+        assert_eq!(store.edit(&ids, &late).await.expect("edit"), [Expires, Expires, Edited]);
+        for (id, before) in ids.iter().zip(&before) {
+            let seen = record(&store, *id).await;
+            assert_eq!((seen.state, seen.scheduled_at), (before.state, before.scheduled_at));
+            assert_eq!((seen.args, seen.priority), (args(0), 0));
+        }
+    }
+    edit_all(&store, &ids, &edit().with_delay(LATER / 4)).await;
+    edit_all(&store, &ids, &edit().with_no_delay()).await;
+    assert_eq!(worker_on(&store).await.drain(10).await.len(), 3);
+    // One that has expired may be hastened, to its end.
+    let expired = enqueue(&store, job().with_expires_at(jiff::Timestamp::UNIX_EPOCH)).await;
+    edit_all(&store, &[expired], &JobEdit::new().with_no_delay()).await;
+    let replies = store.edit(&[expired], &JobEdit::new().with_delay(LATER)).await.expect("edit");
+    assert_eq!(replies, [Expires]);
+}
+
 /// An edit is checked as a job is, before anything is changed.
 pub async fn a_senseless_edit_is_refused(fixture: &dyn Fixture) {
     let store = fixture.open().await;

@@ -149,6 +149,8 @@ pub enum EditReply {
     Finished,
     /// Its args are encrypted and the edit sets args. It was left alone.
     Encrypted,
+    /// It expires before the time that the edit says, or at it: it would never run. It was left alone.
+    Expires,
     /// No such job, or its history was removed.
     NotFound,
 }

@@ -1,10 +1,10 @@
 use crate::{
-    enqueue::due,
+    enqueue,
     job::{Job, Place},
     state::State,
 };
 use std::sync::Arc;
-use windlass_core::{DeleteReply, EditReply, Envelope, EventType, JobEdit, JobId, JobState};
+use windlass_core::{DeleteReply, EditReply, Envelope, EventType, JobEdit, JobId, JobState, When};
 
 /// Changes a job that no worker holds: all that the edit names, or nothing.
 pub(crate) fn edit(state: &mut State, id: JobId, edit: &JobEdit) -> EditReply {
@@ -18,6 +18,11 @@ pub(crate) fn edit(state: &mut State, id: JobId, edit: &JobEdit) -> EditReply {
     if edit.args().is_some() && Envelope::is_one(job.args.as_str().as_bytes()) {
         return EditReply::Encrypted;
     }
+    let expires_at = job.attributes.as_ref().and_then(|attributes| attributes.expires_at);
+    let due = edit.when().filter(|when| *when != When::Now).map(|when| enqueue::due(when, state.now()));
+    if expires_at.zip(due).is_some_and(|(expires_at, due)| expires_at <= due) {
+        return EditReply::Expires;
+    }
     let present = &state.lanes[job.lane];
     let queue = Arc::clone(&present.queue);
     let priority = edit.priority().unwrap_or(present.priority);
@@ -27,7 +32,7 @@ pub(crate) fn edit(state: &mut State, id: JobId, edit: &JobEdit) -> EditReply {
         set(job, edit);
     }
     if let Some(when) = edit.when() {
-        match Some(due(when, state.now())).filter(|due| *due > state.now()) {
+        match Some(enqueue::due(when, state.now())).filter(|due| *due > state.now()) {
             Some(due) => state.postpone(id, due),
             None => state.hasten(id),
         }

@@ -16,6 +16,7 @@ const EDIT: Control<EditReply> = Control {
         "running" => Some(EditReply::Running),
         "finished" => Some(EditReply::Finished),
         "encrypted" => Some(EditReply::Encrypted),
+        "expires" => Some(EditReply::Expires),
         "not_found" => Some(EditReply::NotFound),
         _ => None,
     },

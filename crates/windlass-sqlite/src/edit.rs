@@ -1,7 +1,7 @@
 //! Changes to jobs that no worker holds, and their removal.
 
 use crate::{
-    clock::Micros,
+    clock::{Micros, micros},
     enqueue,
     error::Outcome,
     key_holds::{self, Leaves},
@@ -11,7 +11,9 @@ use crate::{
     tx::{Count, Tx},
 };
 use rusqlite::params;
-use windlass_core::{DeleteReply, EditReply, Envelope, EventType, JobEdit, JobId, JobState};
+use windlass_core::{
+    Attributes, DeleteReply, EditReply, Envelope, EventType, JobEdit, JobId, JobState, When,
+};
 
 /// Changes a job, wholly or not at all.
 pub(crate) fn edit(tx: &mut Tx<'_>, id: JobId, edit: &JobEdit) -> Outcome<EditReply> {
@@ -22,8 +24,8 @@ pub(crate) fn edit(tx: &mut Tx<'_>, id: JobId, edit: &JobEdit) -> Outcome<EditRe
         Some(Place::Dead { .. }) if edit.when().is_some() => Ok(EditReply::Finished),
         Some(Place::Dead { lane, state }) => edit_dead(tx, id.0, edit, lane, state),
         Some(Place::Waiting { lane, state }) => {
-            if !set(tx, "waiting", "id", id.0, edit)? {
-                return Ok(EditReply::Encrypted);
+            if let Some(refused) = set(tx, "waiting", "id", id.0, edit)? {
+                return Ok(refused);
             }
             edit_waiting(tx, id.0, edit, lane, state)
         }
@@ -36,8 +38,8 @@ pub(crate) fn edit(tx: &mut Tx<'_>, id: JobId, edit: &JobEdit) -> Outcome<EditRe
 }
 
 fn edit_dead(tx: &mut Tx<'_>, id: i64, edit: &JobEdit, lane: i32, state: Dead) -> Outcome<EditReply> {
-    if !set(tx, "dead", "id", id, edit)? {
-        return Ok(EditReply::Encrypted);
+    if let Some(refused) = set(tx, "dead", "id", id, edit)? {
+        return Ok(refused);
     }
     let to = target(tx, lane, edit)?;
     tx.conn.prepare_cached("UPDATE dead SET lane = ?2 WHERE id = ?1")?.execute(params![id, to])?;
@@ -73,8 +75,8 @@ fn postpone(tx: &mut Tx<'_>, id: i64, at: Micros, lane: i32, state: Waiting) -> 
 }
 
 fn edit_available(tx: &mut Tx<'_>, id: i64, edit: &JobEdit, pos: i64) -> Outcome<EditReply> {
-    if !set(tx, "job", "pos", pos, edit)? {
-        return Ok(EditReply::Encrypted);
+    if let Some(refused) = set(tx, "job", "pos", pos, edit)? {
+        return Ok(refused);
     }
     let lane = position::lane_of(pos);
     if let Some(at) = edit.when().and_then(|when| enqueue::due(when, tx.now)) {
@@ -89,21 +91,32 @@ fn edit_available(tx: &mut Tx<'_>, id: i64, edit: &JobEdit, pos: i64) -> Outcome
     Ok(EditReply::Edited)
 }
 
-/// Sets what stands in the job's row, wherever that is. False: its args are encrypted, and nothing was changed.
-fn set(tx: &Tx<'_>, table: &str, key: &str, at: i64, edit: &JobEdit) -> Outcome<bool> {
-    if edit.args().is_some() {
-        let args = format!("SELECT args FROM {table} WHERE {key} = ?1");
-        let args: String = tx.conn.prepare_cached(&args)?.query_one([at], |row| row.get(0))?;
-        if Envelope::is_one(args.as_bytes()) {
-            return Ok(false);
-        }
+/// Sets what stands in the job's row, wherever that is; or says why not, and changes nothing.
+fn set(tx: &Tx<'_>, table: &str, key: &str, at: i64, edit: &JobEdit) -> Outcome<Option<EditReply>> {
+    let text = |column| {
+        let read = format!("SELECT coalesce({column}, '') FROM {table} WHERE {key} = ?1");
+        tx.conn.prepare_cached(&read)?.query_one([at], |row| row.get::<_, String>(0))
+    };
+    if edit.args().is_some() && Envelope::is_one(text("args")?.as_bytes()) {
+        return Ok(Some(EditReply::Encrypted));
+    }
+    let due = match edit.when() {
+        Some(When::At(at)) => Some(at.as_microsecond()),
+        Some(When::After(delay)) => Some(tx.now.saturating_add(micros(delay))),
+        _ => None,
+    };
+    if let Some(due) = due
+        && let Some(attributes) = Attributes::from_store(&text("attributes")?)?
+        && attributes.expires_at.is_some_and(|at| at.as_microsecond() <= due)
+    {
+        return Ok(Some(EditReply::Expires));
     }
     let set = format!(
         "UPDATE {table} SET max_attempts = coalesce(?2, max_attempts), args = coalesce(?3, args) WHERE {key} = ?1"
     );
     let values = params![at, edit.max_attempts(), edit.args().map(|args| args.as_str())];
     tx.conn.prepare_cached(&set)?.execute(values)?;
-    Ok(true)
+    Ok(None)
 }
 
 /// The lane that the job is to be in.

@@ -52,7 +52,7 @@ END $$;
 
 -- edit_job(id, at, delay, queue, priority, max_attempts, args): changes what is not NULL of a job that no worker holds; at or a
 -- delay in seconds: when it becomes available. 'edited', 'running', 'finished' (it completed; or it is dead and the edit says
--- when), 'encrypted' (args, which are sealed for the job) or 'not_found'. What it is given was checked. As cancel, it holds
+-- when), 'encrypted' (args, which are sealed for the job), 'expires' (before that time: it would never run) or 'not_found'. What it is given was checked. As cancel, it holds
 -- the lane's lock until the transaction ends.
 CREATE OR REPLACE FUNCTION {schema}.edit_job(
     p_id bigint, p_at timestamptz, p_delay double precision, p_queue text, p_priority integer, p_max integer, p_args json) RETURNS text
@@ -64,6 +64,7 @@ AS $$
 DECLARE
     v_at   timestamptz := coalesce(p_at, clock_timestamp() + make_interval(secs => p_delay));
     v_now  boolean := v_at <= clock_timestamp();
+    v_due  timestamptz := CASE WHEN p_at IS NOT NULL OR p_delay > 0 THEN v_at END; -- a time, and not at once
     f      record;
     d      record;
     w      {schema}.waiting; -- as it is to be
@@ -78,6 +79,7 @@ BEGIN
         SELECT * INTO w FROM {schema}.waiting h WHERE h.id = p_id AND (h.state <> 'keyed' OR v_keyed) FOR UPDATE;
         IF FOUND THEN
             IF p_args IS NOT NULL AND {schema}.is_envelope(w.args) THEN RETURN 'encrypted'; END IF;
+            IF v_due >= {schema}.expires_at(w.attributes) THEN RETURN 'expires'; END IF;
             DELETE FROM {schema}.waiting h WHERE h.id = p_id;
             IF w.state = 'no_handler' AND NOT v_now THEN w.state := 'scheduled'; END IF;
             IF w.state = 'keyed' THEN -- available, as what stands in the log
@@ -109,6 +111,7 @@ BEGIN
             INTO w.id, w.available_at, w.enqueued_at, w.lane_id, w.attempt, w.max_attempts, w.crash_count, w.state, w.kind, w.args, w.attributes
             FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id;
         IF p_args IS NOT NULL AND {schema}.is_envelope(w.args) THEN RETURN 'encrypted'; END IF;
+        IF v_due >= {schema}.expires_at(w.attributes) THEN RETURN 'expires'; END IF;
         v_now := coalesce(v_now, true);
         -- A repeated edit does not move it again.
         IF v_now AND coalesce(p_max, w.max_attempts) = w.max_attempts AND coalesce(p_args, w.args)::text = w.args::text AND EXISTS (
@@ -157,6 +160,15 @@ BEGIN
         RAISE 'args cannot be set to an encrypted envelope: it is sealed for one job; enqueue another job' USING ERRCODE = 'WL004';
     END IF;
     RETURN {schema}.edit_job(id, scheduled_at, NULL, queue, priority, max_attempts, args::text::json);
+END $$;
+
+-- expires_at(attributes): from when on the job is not started any more; NULL: never.
+CREATE OR REPLACE FUNCTION {schema}.expires_at(p_attributes text) RETURNS timestamptz
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF strpos(p_attributes, '"expires_at"') = 0 THEN RETURN NULL; END IF;
+    RETURN (p_attributes::jsonb ->> 'expires_at')::timestamptz;
 END $$;
 
 -- is_envelope(args): whether they are encrypted: see docs/design/encryption.md.

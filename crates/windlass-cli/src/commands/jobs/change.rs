@@ -131,6 +131,9 @@ fn edit_words(reply: &EditReply) -> Words {
         EditReply::Encrypted => {
             ("encrypted", "has encrypted args, which cannot be replaced, and was left alone")
         }
+        EditReply::Expires => {
+            ("expires", "expires before that time, so it would never run, and was left alone")
+        }
         EditReply::NotFound => ("not_found", "does not exist, or its history was removed"),
     }
 }
