@@ -7,7 +7,10 @@ use crate::Client;
 use std::{borrow::Cow, collections::HashSet, future::pending, pin::Pin, time::Duration};
 use tokio::time::{Instant, sleep_until};
 use verb::Verb;
-use windlass_core::{AuditEntry, Envelope, Error, ErrorKind, JobEdit, JobFilter, JobId, Limits, Result};
+use windlass_core::{
+    AuditEntry, Envelope, Error, ErrorKind, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobState, Limits,
+    Result,
+};
 
 /// How many jobs one call to the store names at most.
 const CHUNK: u32 = 500;
@@ -240,16 +243,23 @@ impl Selection<'_> {
                 let left = self.at_most - touched.selected;
                 self.filter.limit = u32::try_from(left).unwrap_or(CHUNK).min(self.chunk());
                 let page = self.client.store().jobs(&self.filter).await?;
-                let mut ids: Vec<_> = page.iter().map(|job| job.id).collect();
+                let JobPage { mut jobs, next } = page;
                 if once {
-                    ids.retain(|id| seen.insert(*id));
+                    jobs.retain(|job| seen.insert(job.id));
                 }
-                self.touch(verb, &ids, touched).await?;
-                self.filter.after = page.next;
+                if self.dry_run {
+                    let seen: Vec<_> =
+                        jobs.iter().map(|job| (job.id, Some(job.state), is_sealed(job))).collect();
+                    self.count(verb, &seen, touched);
+                } else {
+                    let ids: Vec<_> = jobs.iter().map(|job| job.id).collect();
+                    self.touch(verb, &ids, touched).await?;
+                }
+                self.filter.after = next;
                 if self.filter.after.is_none() {
                     break;
                 }
-                if self.is_stopped(began, ids.len()).await {
+                if self.is_stopped(began, jobs.len()).await {
                     return Ok(());
                 }
             }
@@ -269,38 +279,38 @@ impl Selection<'_> {
     async fn touch(&mut self, verb: &Verb, ids: &[JobId], touched: &mut Touched) -> Result<()> {
         touched.selected += ids.len() as u64;
         (self.found)(ids);
-        let mut ended = Ok(());
-        match self.dry_run {
-            true => touched.done += ids.len() as u64,
-            false => ended = verb.act(&**self.client.store(), ids, touched).await,
-        }
+        let ended = verb.act(&**self.client.store(), ids, touched).await;
         (self.progress)(touched);
         ended
     }
 
     /// What would become of jobs that were named: each is looked at, since nobody has said, as a filter does, that it can be done to them.
     async fn look(&mut self, verb: &Verb, ids: &[JobId], touched: &mut Touched) -> Result<()> {
-        let (store, mut would) = (self.client.store(), Vec::new());
+        let (store, mut seen) = (self.client.store(), Vec::with_capacity(ids.len()));
         if verb.sets_args() {
             for id in ids {
                 let job = store.job(*id).await?; // one by one: args may be large
-                let is_sealed =
-                    job.as_ref().is_some_and(|job| Envelope::is_one(job.args.as_str().as_bytes()));
-                if verb.would(job.map(|job| job.state), is_sealed, touched) {
-                    would.push(*id);
-                }
+                seen.push((*id, job.as_ref().map(|job| job.state), job.as_ref().is_some_and(is_sealed)));
             }
         } else {
-            for (id, state) in ids.iter().zip(store.states(ids).await?) {
-                if verb.would(state, false, touched) {
-                    would.push(*id);
-                }
+            let states = store.states(ids).await?;
+            seen.extend(ids.iter().zip(states).map(|(id, state)| (*id, state, false)));
+        }
+        self.count(verb, &seen, touched);
+        Ok(())
+    }
+
+    /// Counts what would become of jobs: by the state of each that is there, and whether its args are encrypted.
+    fn count(&mut self, verb: &Verb, jobs: &[(JobId, Option<JobState>, bool)], touched: &mut Touched) {
+        let mut would = Vec::new();
+        for (id, state, is_sealed) in jobs {
+            if verb.would(*state, *is_sealed && verb.sets_args(), touched) {
+                would.push(*id);
             }
         }
-        touched.selected += ids.len() as u64;
+        touched.selected += jobs.len() as u64;
         (self.found)(&would);
         (self.progress)(touched);
-        Ok(())
     }
 
     /// How many jobs one call to the store names: at a pace, those of a second and no more.
@@ -327,4 +337,8 @@ impl Selection<'_> {
             () = rest => false,
         }
     }
+}
+
+fn is_sealed(job: &JobRecord) -> bool {
+    Envelope::is_one(job.args.as_str().as_bytes())
 }

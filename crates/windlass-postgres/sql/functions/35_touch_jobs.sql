@@ -32,6 +32,7 @@ DECLARE
     v_state  text;
     v_ids    bigint[];
     v_after  bigint[];
+    v_sealed bigint[]; -- whose args are encrypted, where they are to be set
     v_began  timestamptz;
     v_rest   double precision;
     v_tried  integer; -- of v_ids, these many are behind us
@@ -74,8 +75,9 @@ BEGIN
                 v_rest := v_rest - 1;
                 IF (v_rest > 0) IS NOT TRUE THEN
                     v_began := clock_timestamp();
-                    SELECT coalesce(array_agg((l.job).id) FILTER (WHERE l.next IS NULL), '{}'), max(l.next)
-                        INTO v_ids, v_after
+                    SELECT coalesce(array_agg((l.job).id) FILTER (WHERE l.next IS NULL), '{}'), max(l.next),
+                           coalesce(array_agg((l.job).id) FILTER (WHERE p_dry_run AND p_new ? 'args' AND l.next IS NULL AND {schema}.is_envelope((l.job).args)), '{}')
+                        INTO v_ids, v_after, v_sealed
                         FROM {schema}.list_jobs(v_state, p_queue, p_kind, v_after, least(v_page, v_most - selected)::integer, 50000, p_tag, p_error, p_args) AS l;
                 END IF;
             EXCEPTION WHEN OTHERS OR query_canceled THEN
@@ -108,7 +110,7 @@ BEGIN
             END IF;
             selected := selected + cardinality(v_ids);
             IF p_dry_run THEN
-                done := done + cardinality(v_ids);
+                done := done + (SELECT count(*) FROM unnest(v_ids) AS u(id) WHERE u.id <> ALL (v_sealed));
                 EXIT WHEN v_after IS NULL;
                 CONTINUE;
             END IF;

@@ -356,3 +356,22 @@ async fn nobody_knows_whether_null_is_a_dry_run() {
         3
     );
 }
+
+/// Encrypted args are not edited, and a dry run says so.
+#[tokio::test]
+async fn a_dry_run_counts_what_an_edit_would_do() {
+    let s = Session::fresh().await;
+    s.enqueue(3, "'k'").await;
+    // Escaped, because the schema has another name here.
+    s.enqueue(2, r#"'k', '{"\u0077indlass.enc": {}}'"#).await;
+    for dry_run in [true, false] {
+        assert_eq!(
+            s.call(&format!("edit_jobs('{{\"args\": 1}}', kind => 'k', dry_run => {dry_run})")).await,
+            (5, 3)
+        );
+        assert_eq!(
+            s.call(&format!("edit_jobs('{{\"priority\": 1}}', kind => 'k', dry_run => {dry_run})")).await,
+            (5, 5)
+        );
+    }
+}

@@ -89,3 +89,25 @@ async fn a_dry_run_of_named_jobs_says_what_the_call_would() {
         assert_eq!(select(dry_run).delete().await.unwrap().done, done, "dry: {dry_run}");
     }
 }
+
+/// Args that are encrypted are not edited: a dry run by filter says so, as one by ids, and as the call.
+#[tokio::test]
+async fn a_dry_run_says_which_args_are_encrypted() {
+    let client = windlass::testing::client();
+    let sealed = r#"{"windlass.enc":{"v":1,"key":"k1","nonce":"bm9uY2U","data":"ZGF0YQ"}}"#;
+    let job = |args: &str| NewJob::new("work", Args::parse(args).unwrap());
+    // By the store: clients without keys refuse it.
+    let ids = client.store().enqueue(&[job("1"), job(sealed), job("2")]).await.unwrap();
+    let edits =
+        [(JobEdit::new().with_args(Args::parse("3").unwrap()), 2), (JobEdit::new().with_priority(1), 3)];
+    for (edit, done) in edits {
+        for dry_run in [true, false] {
+            let by_filter = client.select(JobFilter { kind: Some("work".into()), ..JobFilter::default() });
+            for selection in [by_filter, client.select_ids(ids.clone())] {
+                let touched = selection.dry_run(dry_run).edit(edit.clone()).await.unwrap();
+                let counts = (touched.selected, touched.done, touched.encrypted, touched.left);
+                assert_eq!(counts, (3, done, 3 - done, 0), "dry: {dry_run}");
+            }
+        }
+    }
+}
