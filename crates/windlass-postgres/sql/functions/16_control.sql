@@ -1,7 +1,7 @@
 -- What a person or a program asks of single jobs and queues.
 
 -- cancel(id): takes a waiting job out. 'cancelled', 'running' (a worker holds it, and is told to stop: see cancel_requests),
--- 'finished' or 'not_found'. Of a job that stands in the log unclaimed it holds the lane's lock until the transaction ends, so keep that short.
+-- 'finished' or 'not_found'. Gives up (SQLSTATE 55P03) where the job moves each time it is looked for. Of a job that stands in the log unclaimed it holds the lane's lock until the transaction ends, so keep that short.
 CREATE OR REPLACE FUNCTION {schema}.cancel(id bigint) RETURNS text
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
     SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
@@ -42,7 +42,7 @@ BEGIN
             FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id;
         RETURN {schema}.acted('jobs.cancel', 'job ' || p_id, 'cancelled');
     END LOOP;
-    RETURN {schema}.acted('jobs.cancel', 'job ' || p_id, 'running'); -- it kept moving: somebody is working on it
+    RAISE 'job % went from one place to another as often as it was looked for; nothing was done to it, try again', p_id USING ERRCODE = '55P03';
 END $$;
 
 -- retry(id): makes a dead, cancelled or retryable job available now. 'retried', 'pending' (it waits for

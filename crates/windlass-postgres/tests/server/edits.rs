@@ -3,7 +3,7 @@
 use crate::cluster::Fixture;
 use std::{sync::Arc, time::Duration};
 use windlass_conformance::steps::{KEEP_NOTHING, QUEUE, args, enqueue_jobs, maintain_with, worker_on};
-use windlass_core::{CancelReply, Disposition, EditReply, JobEdit, JobId, RetryReply, Store};
+use windlass_core::{CancelReply, Disposition, EditReply, ErrorKind, JobEdit, JobId, RetryReply, Store};
 
 /// What SQL users call answers in words, and refuses what enqueue refuses.
 #[tokio::test]
@@ -208,4 +208,21 @@ async fn an_edit_loses_nobody_of_the_block() {
         }
     }
     assert_eq!(store.cancel(&ids).await.unwrap(), vec![CancelReply::Cancelled; 16]);
+}
+
+/// A job that moves whenever it is looked for: who wants it cancelled is told that it was not, instead of that its worker knows.
+#[tokio::test]
+async fn a_cancel_that_never_finds_its_job_says_so() {
+    let fixture = Fixture::fresh().await;
+    let (store, client) = (Arc::new(fixture.store().await) as Arc<dyn Store>, fixture.sql().await);
+    let id = enqueue_jobs(&store, 1).await[0];
+    let moves = "CREATE OR REPLACE FUNCTION windlass.find_locked(
+            p_id bigint, OUT place text, OUT lane_id integer, OUT xid xid8, OUT seq bigint, OUT worker_id integer,
+            OUT claimed_at timestamptz, OUT settled_at timestamptz) LANGUAGE plpgsql AS $$ BEGIN place := 'moved'; END $$";
+    client.batch_execute(&fixture.text(moves)).await.unwrap();
+    let cancel = fixture.text(&format!("SELECT windlass.cancel({id})"));
+    let error = client.query_one(&cancel, &[]).await.unwrap_err();
+    assert_eq!(error.code().unwrap().code(), "55P03", "{error}");
+    let error = store.cancel(&[id]).await.unwrap_err();
+    assert!(error.kind() == ErrorKind::Unavailable && error.to_string().contains("try again"), "{error}");
 }
