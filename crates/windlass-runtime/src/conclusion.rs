@@ -20,8 +20,8 @@ pub(crate) enum Ended {
     Panic(String),
     /// In a failure after its time was over.
     TimedOut(Outcome),
-    /// Not begun: it is too late.
-    Expired(Disposition),
+    /// Not begun: it is too late, or somebody wants the job cancelled.
+    Instead(Disposition),
     /// Not begun, or dropped half-way because the job was taken from this worker.
     NotRun,
 }
@@ -29,7 +29,7 @@ pub(crate) enum Ended {
 impl Ended {
     /// Whether the handler ran to an end, whatever that was.
     pub(crate) fn ran(&self) -> bool {
-        !matches!(self, Self::NotRun | Self::Expired(_))
+        !matches!(self, Self::NotRun | Self::Instead(_))
     }
 }
 
@@ -57,7 +57,7 @@ impl Ending {
             Ended::Outcome(outcome) => (outcome, scope.epoch.interrupted().is_cancelled()),
             Ended::Panic(error) => (Outcome::Retry { after: None, error }, false),
             Ended::TimedOut(failure) => (failure, false),
-            Ended::Expired(expired) => return Settlement::by_itself(expired),
+            Ended::Instead(instead) => return Settlement::by_itself(instead),
             Ended::NotRun => return Settlement::by_itself(Disposition::Return),
         };
         let outcome = if cancelled { when_asked(outcome) } else { outcome };

@@ -16,14 +16,16 @@ pub(crate) struct Alone<'a> {
 }
 
 impl<'a> Alone<'a> {
-    /// Waits for the other suspects and tells the store. `None` when the job should be handed back:
-    /// the worker stops, lost the job, or the store does not answer.
+    /// Waits for the other suspects and tells the store. `None` when the job is not to be started here any more, whatever
+    /// of: somebody cancelled it, the worker ends, or lost it, or the store does not answer.
     pub(crate) async fn begin(core: &'a Core, scope: &Arc<ClaimScope>, job: JobId) -> Option<Self> {
+        let (switch, switches) = (scope.switch(job), &core.switches);
         let permit = tokio::select! {
             biased;
+            () = switch.token.cancelled() => return None,
+            () = switches.leave.cancelled() => return None,
+            () = switches.stop.cancelled() => return None,
             permit = core.suspects.acquire() => permit.ok()?,
-            () = core.switches.stop.cancelled() => return None,
-            () = scope.epoch.interrupted().cancelled() => return None,
         };
         let worker = scope.epoch.worker();
         warn!(%job, "running a job alone that was held by workers that died");
@@ -36,7 +38,8 @@ impl<'a> Alone<'a> {
         if scope.epoch.is_lost() {
             return None;
         }
-        if core.switches.stop.is_cancelled() || scope.epoch.interrupted().is_cancelled() {
+        let is_to_stop = [&switch.token, &switches.leave, &switches.stop].iter().any(|on| on.is_cancelled());
+        if is_to_stop {
             alone.end(core).await;
             return None;
         }

@@ -8,7 +8,6 @@ use crate::{
     disposition::Settlement,
     ending::Ending,
     epoch::ClaimScope,
-    expiry::Expiry,
     last_handler::Found,
     meter,
     outbox::{LAST_WORDS_WAIT, told},
@@ -171,11 +170,12 @@ async fn run_alone(
     index: u32,
     job: ClaimedJob,
 ) -> (Option<Box<meter::Begun>>, Ended) {
-    let Some(alone) = suspect::Alone::begin(core, scope, job.id).await else { return (None, Ended::NotRun) };
-    // It may have waited for long.
-    let expired = Expiry::of(&job).and_then(|expiry| expiry.look(|left| scope.is_over(left)));
-    let ran = match expired {
-        Some(expired) => (None, Ended::Expired(expired)),
+    // It may wait for long.
+    let alone = suspect::Alone::begin(core, scope, job.id).await;
+    let instead = scope.instead_of_start(&job);
+    let Some(alone) = alone else { return (None, instead.map_or(Ended::NotRun, Ended::Instead)) };
+    let ran = match instead {
+        Some(instead) => (None, Ended::Instead(instead)),
         None => {
             let begun = scope.begin(index, &job);
             let ended = match Attempt::begin(core, scope, found, job) {
