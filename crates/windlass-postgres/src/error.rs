@@ -1,5 +1,5 @@
 use crate::access::Access;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{Severity, SqlState};
 use windlass_core::{Error, ErrorKind, Result};
 
 /// Whether repeating a statement whose connection broke could do something twice.
@@ -20,7 +20,13 @@ pub(crate) fn store_error(cause: tokio_postgres::Error, effect: Effect) -> Error
             .with_source(cause);
     };
     let (kind, text) = describe(db.code().code(), db.message(), lost);
+    let kind = if is_of_the_session(db.parsed_severity(), kind) { lost } else { kind };
     Error::new(kind, text).with_source(cause)
+}
+
+/// Whether the server ended the session for a reason of its own, which says nothing of what was sent.
+fn is_of_the_session(severity: Option<Severity>, kind: ErrorKind) -> bool {
+    matches!(severity, Some(Severity::Fatal | Severity::Panic)) && kind == ErrorKind::Internal
 }
 
 /// The error of Windlass for one of PostgreSQL's, by its SQLSTATE: for drivers other than our own.
@@ -155,7 +161,6 @@ fn is_value_error(cause: &tokio_postgres::Error) -> bool {
 /// Turns a failure to get a connection into ours: nothing was sent, so nothing is ambiguous.
 pub(crate) fn pool_error(cause: deadpool::managed::PoolError<tokio_postgres::Error>, server: &str) -> Error {
     match cause {
-        deadpool::managed::PoolError::Backend(cause) => connect_error(cause, server),
         cause @ deadpool::managed::PoolError::Closed => Error::new(
             ErrorKind::Unavailable,
             format!("the client of PostgreSQL at {server} was closed before this call had a connection: nothing was done"),
@@ -166,10 +171,11 @@ pub(crate) fn pool_error(cause: deadpool::managed::PoolError<tokio_postgres::Err
     }
 }
 
-/// Turns a failed connection attempt into ours.
-pub(crate) fn connect_error(cause: tokio_postgres::Error, server: &str) -> Error {
-    if cause.as_db_error().is_some() {
-        return store_error(cause, Effect::Repeatable);
+/// Turns a failed connection attempt into ours. `connected`: whether one was made before.
+pub(crate) fn connect_error(cause: tokio_postgres::Error, server: &str, connected: bool) -> Error {
+    if let Some(db) = cause.as_db_error() {
+        let (kind, text) = refusal(db.code().code(), db.message(), connected);
+        return Error::new(kind, text).with_source(cause);
     }
     let why = chain(&cause);
     Error::new(
@@ -179,6 +185,14 @@ pub(crate) fn connect_error(cause: tokio_postgres::Error, server: &str) -> Error
         ),
     )
     .with_source(cause)
+}
+
+/// What it means that the server lets nobody in. Nothing was sent, so it says nothing of the contents of a call. Where it let this client in before, somebody
+/// changed something on its side and may change it back: calls go on when it does, and nothing is given up meanwhile.
+fn refusal(sqlstate: &str, message: &str, connected: bool) -> (ErrorKind, String) {
+    let (kind, text) = describe(sqlstate, message, ErrorKind::Unavailable);
+    let is_of_the_url = kind == ErrorKind::PermissionDenied || sqlstate == "3D000";
+    (if is_of_the_url && !connected { kind } else { ErrorKind::Unavailable }, text)
 }
 
 /// An error with its causes, on one line.
@@ -193,4 +207,47 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ErrorKind::{InvalidOption, PermissionDenied, Unavailable};
+
+    #[test]
+    fn a_server_that_lets_nobody_in_says_nothing_of_what_a_call_asks_for() {
+        let kind = |sqlstate, connected| refusal(sqlstate, "", connected).0;
+        // The store URL names the database and the login: who is never let in has to correct it.
+        for (sqlstate, first) in [
+            ("3D000", InvalidOption),
+            ("28P01", PermissionDenied),
+            ("28000", PermissionDenied),
+            ("42501", PermissionDenied),
+        ] {
+            assert_eq!(
+                [false, true].map(|connected| kind(sqlstate, connected)),
+                [first, Unavailable],
+                "{sqlstate}"
+            );
+        }
+        // Connections are not allowed, there are too many, it starts, the database is being dropped, and whatever else.
+        for sqlstate in ["55000", "53300", "57P03", "57P04", "42P01", "22023", "WL001", "XX000"] {
+            assert_eq!(
+                [false, true].map(|connected| kind(sqlstate, connected)),
+                [Unavailable; 2],
+                "{sqlstate}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_session_that_the_server_ends_says_nothing_of_what_was_sent() {
+        let of_the_session = |severity| {
+            let kinds = ["57P04", "57P05", "25P03"].map(|code| describe(code, "", Unavailable).0);
+            kinds.map(|kind| is_of_the_session(severity, kind))
+        };
+        assert_eq!(of_the_session(Some(Severity::Fatal)), [true; 3]);
+        assert_eq!(of_the_session(Some(Severity::Error)), [false; 3]);
+        assert!(!is_of_the_session(Some(Severity::Fatal), PermissionDenied));
+    }
 }

@@ -1,5 +1,12 @@
 use crate::error::{chain, connect_error};
-use std::{error::Error as _, io, sync::Arc};
+use std::{
+    error::Error as _,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 use tokio_postgres::{
     Client, Config, Connection, Socket,
     config::{Host, SslMode},
@@ -19,11 +26,13 @@ pub(crate) struct Server {
     tls: MakeRustlsConnect,
     /// Hosts and port for messages.
     name: Arc<str>,
+    /// It has let this client in.
+    connected: Arc<AtomicBool>,
 }
 
 impl Server {
     pub(crate) fn new(config: Config, tls: MakeRustlsConnect) -> Self {
-        Self { name: name_of(&config).into(), config: Arc::new(config), tls }
+        Self { name: name_of(&config).into(), config: Arc::new(config), tls, connected: Arc::default() }
     }
 
     #[cfg(test)]
@@ -44,6 +53,12 @@ impl Server {
     pub(crate) async fn connect(
         &self,
     ) -> Result<(Client, Connection<Socket, TlsStream>), tokio_postgres::Error> {
+        let connected = self.try_to_connect().await?;
+        self.connected.store(true, Ordering::Relaxed);
+        Ok(connected)
+    }
+
+    async fn try_to_connect(&self) -> Result<(Client, Connection<Socket, TlsStream>), tokio_postgres::Error> {
         let cause = match self.config.connect(self.tls.clone()).await {
             Err(cause) if self.config.get_ssl_mode() == SslMode::Prefer && is_for_tls(&cause) => cause,
             done => return done,
@@ -56,7 +71,7 @@ impl Server {
     }
 
     /// Turns a failed attempt to connect into ours. All of them are outages to a running worker, even a
-    /// bad certificate: it is the server's, and whoever runs it will replace it.
+    /// bad certificate, or a database of that name that is not there any more: it is the server's, and whoever runs it will replace it.
     pub(crate) fn error(&self, cause: tokio_postgres::Error) -> Error {
         let server = &self.name;
         let text = if let Some(tls) = tls_error(&cause) {
@@ -73,7 +88,7 @@ impl Server {
                  set ssl = on in the server, or use sslmode=prefer"
             )
         } else {
-            return connect_error(cause, server);
+            return connect_error(cause, server, self.connected.load(Ordering::Relaxed));
         };
         Error::new(ErrorKind::Unavailable, text).with_source(cause)
     }

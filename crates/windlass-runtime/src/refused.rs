@@ -6,7 +6,10 @@ use windlass_core::{Disposition, Error, ErrorKind, SettleRequest};
 /// The longest text of the store's error that the refused job is settled with.
 const MOST_TEXT: usize = 500;
 
-/// Whether repeating the same call is unlikely to help.
+/// How often a batch is tried again that the store refuses because of its contents, not because of an outage.
+pub(crate) const MOST_REFUSALS: u32 = 5;
+
+/// Whether repeating the same call is unlikely to help: a statement ran, and failed because of what it was given. Stores say nothing of the sort where nothing was sent.
 pub(crate) fn is_defect(error: &Error) -> bool {
     error.kind() == ErrorKind::Internal || error.is_invalid_input()
 }

@@ -5,7 +5,7 @@ use crate::{
     epoch::Epoch,
     estimate::RoundTrip,
     outage::Outage,
-    refused::{instead, is_defect},
+    refused::{MOST_REFUSALS, instead, is_defect},
     round::{Eagerness, Round},
     signals::Await,
     sync::atomic::Ordering,
@@ -25,9 +25,6 @@ const MOST_PATIENCE: Duration = Duration::from_millis(20);
 const SPACING: Duration = Duration::from_millis(2);
 /// A call for at least this many jobs is worth its flush, whenever it comes. Shuttle has no clock: there every call is.
 const FEW: usize = if cfg!(all(test, feature = "shuttle")) { 0 } else { 100 };
-
-/// How often a batch is tried again that the store refuses because of its contents, not because of an outage.
-const MOST_REFUSALS: u32 = 5;
 
 /// Tells the store what became of jobs, by group commit. While one call is under way, or was just begun, results
 /// collect; when it returns, they go with the next.

@@ -6,19 +6,20 @@ use super::{
     whole,
 };
 use crate::{
+    backoff::Backoff,
     disposition::Settlement,
     ending::Ending,
     epoch::Phase,
     lend::{HandIn, Ticket},
     meter::{Begun, INTERVAL, tell},
-    refused::{instead, is_defect},
+    refused::{MOST_REFUSALS, instead, is_defect},
     suspect,
 };
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, PoisonError},
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tracing::warn;
 use windlass_core::{
     ClaimRef, Completion, Exception, JobId, JobSet, Outcome, Result, RetryPolicy, SettleReply, SettleRequest,
@@ -211,16 +212,22 @@ impl RemoteWorker {
         Ok(())
     }
 
-    /// What the store says of each job; `completed`: which jobs of their claims the completions are of. A batch that it refuses for its contents is halved, until only the refused job is settled otherwise.
+    /// What the store says of each job; `completed`: which jobs of their claims the completions are of. A batch that it goes on refusing for its contents is halved, until only the refused job is settled otherwise.
     async fn write(
         &self,
         request: SettleRequest,
         completed: &BTreeMap<ClaimRef, Vec<JobId>>,
     ) -> Result<HashMap<JobId, Settled>> {
         let (mut settled, mut left) = (HashMap::new(), vec![request]);
+        let (mut refusals, mut backoff) = (0, Backoff::outage(fastrand::f64));
         while let Some(request) = left.pop() {
             match self.store.settle(&request).await {
                 Ok(reply) => note(&mut settled, &request, completed, &reply),
+                Err(error) if is_defect(&error) && refusals < MOST_REFUSALS => {
+                    refusals += 1;
+                    left.push(request);
+                    sleep(backoff.step()).await;
+                }
                 Err(error) if is_defect(&error) => match instead(request, &error) {
                     Some(parts) => left.extend(parts.into_iter().rev()),
                     None => return Err(error),

@@ -24,6 +24,8 @@ mod own_cluster;
 mod postgres;
 mod privileges;
 #[cfg(unix)]
+mod refused_logins;
+#[cfg(unix)]
 mod replication;
 #[cfg(unix)]
 mod restore;
