@@ -80,15 +80,14 @@ pub(crate) async fn run_batch(
     let begun: Vec<_> = members.iter().zip(&jobs).map(begun).collect();
     let ended = attempt(core, found, handler, (&members, jobs), &mut wait).await;
     for ((member, begun), ended) in members.iter().zip(begun).zip(&ended) {
-        if let Some(begun) = begun.filter(|_| ended.ran()) {
+        if let Some(begun) = begun.filter(|_| ended.ran() && !member.scope.goes_back(member.id)) {
             core.meter.note(&member.scope.queue, &begun);
         }
     }
     last_words(&members, &mut wait).await;
     over.extend(members.into_iter().zip(ended).map(|(Member { scope, id, ending, done }, ended)| {
-        let cancelled = scope.is_cancel_asked(id);
-        scope.forget_switch(id);
-        Done { settlement: ending.settlement(core, &scope, found, ended, cancelled), ..done }
+        let switch = scope.forget_switch(id);
+        Done { settlement: ending.settlement(core, &scope, found, ended, switch.as_deref()), ..done }
     }));
     if let Some(done) = over.first_mut() {
         done.waited = waited; // one executor, however many jobs

@@ -5,6 +5,7 @@ use crate::{
     disposition::{Attempt, Settlement, completed, decide},
     ending::Ending,
     epoch::ClaimScope,
+    job_switch::JobSwitch,
     last_handler::Found,
 };
 use std::{sync::Arc, time::Duration};
@@ -39,15 +40,19 @@ impl Ending {
         self.decide(core, Outcome::Retry { after: None, error }, &core.config.retry_policy, false)
     }
 
-    /// `cancelled`: somebody asked for that meanwhile.
+    /// `switch`: what told the job alone to stop, if anything was to.
     pub(crate) fn settlement(
         &self,
         core: &Core,
         scope: &ClaimScope,
         found: &Found,
         ended: Ended,
-        cancelled: bool,
+        switch: Option<&JobSwitch>,
     ) -> Settlement {
+        if switch.is_some_and(JobSwitch::goes_back) {
+            return Settlement::by_itself(Disposition::Return);
+        }
+        let cancelled = switch.is_some_and(JobSwitch::is_cancel_asked);
         let (outcome, interrupted) = match ended {
             Ended::Outcome(Outcome::Complete(result)) => {
                 let settlement = self.completed(result);

@@ -100,9 +100,16 @@ impl EngineHandle {
         self.wait().await;
     }
 
-    /// Ready when a shutdown begins, however that comes about.
+    /// Ready when no more jobs are to be started: a shutdown begins, however that comes about, or somebody asks the worker to drain.
     pub(crate) fn stopping(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
-        self.core.switches.stop.clone().cancelled_owned()
+        let (leave, stop) = (self.core.switches.leave.clone(), self.core.switches.stop.clone());
+        async move {
+            tokio::select! {
+                biased;
+                () = leave.cancelled() => {}
+                () = stop.cancelled() => {}
+            }
+        }
     }
 
     /// Ends the grace period of a shutdown: drops the running handlers and hands their jobs back now.

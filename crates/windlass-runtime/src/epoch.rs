@@ -347,9 +347,14 @@ impl ClaimScope {
         self.reporters.remove(job)
     }
 
-    /// The attempt is over.
-    pub(crate) fn forget_switch(&self, job: JobId) {
-        self.switches.remove(job);
+    /// Whether the job was begun, and goes back because nobody took it.
+    pub(crate) fn goes_back(&self, job: JobId) -> bool {
+        self.known_switch(job).is_some_and(|switch| switch.goes_back())
+    }
+
+    /// The attempt is over. What tells its handler to stop, if there is anything.
+    pub(crate) fn forget_switch(&self, job: JobId) -> Option<Arc<JobSwitch>> {
+        self.switches.remove(job)
     }
 }
 

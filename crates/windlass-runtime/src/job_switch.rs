@@ -11,6 +11,7 @@ pub(crate) struct JobSwitch {
     /// Set when the handler has to end now: the error that its attempt fails with.
     pub(crate) expired: OnceLock<String>,
     cancel_asked: AtomicBool,
+    goes_back: AtomicBool,
     offer: AtomicU8,
 }
 
@@ -30,6 +31,7 @@ impl JobSwitch {
             token: epoch.child_token(),
             expired: OnceLock::new(),
             cancel_asked: AtomicBool::new(false),
+            goes_back: AtomicBool::new(false),
             offer: AtomicU8::new(Offer::No as u8),
         }
     }
@@ -53,6 +55,16 @@ impl JobSwitch {
     /// Whether somebody wants the job cancelled.
     pub(crate) fn is_cancel_asked(&self) -> bool {
         self.cancel_asked.load(Ordering::Acquire)
+    }
+
+    /// Nobody took the job while it was on offer: whatever its handler says, it goes back as if it had not been begun.
+    pub(crate) fn give_back(&self) {
+        self.goes_back.store(true, Ordering::Release);
+    }
+
+    /// Whether it does. One that somebody wants cancelled is cancelled.
+    pub(crate) fn goes_back(&self) -> bool {
+        self.goes_back.load(Ordering::Acquire) && !self.is_cancel_asked()
     }
 
     /// Tells the job's handler to stop because the job is to be cancelled; one that is not started will not be.

@@ -2,7 +2,7 @@
 
 use super::{
     activate,
-    running::{concluded, said_last, stored_last},
+    running::{concluded, note, said_last, stored_last},
 };
 use crate::{
     Context, Settling,
@@ -126,9 +126,7 @@ impl Origin {
     /// How a job is settled whose handler has said everything.
     fn conclude(&self, job: Unattended, ended: Ended) -> Done {
         let Unattended { scope, ending, begun, done, .. } = job;
-        if let Some(begun) = begun.filter(|_| ended.ran()) {
-            self.core.meter.note(&scope.queue, &begun);
-        }
+        note(&self.core, &scope, ending.id, begun, &ended);
         Done { settlement: concluded(&self.core, &scope, &self.found, &ending, ended), ..done }
     }
 }

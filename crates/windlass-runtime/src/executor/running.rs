@@ -78,7 +78,7 @@ pub(super) fn begin(
         }
         Err(panic) => Ended::Panic(panic),
     };
-    note(core, scope, begun, &ended);
+    note(core, scope, id, begun, &ended);
     let stored = said_last(scope, id);
     match stored.is_some() || leaks(&ended) {
         true => Running::boxed(scope, found, ending, done, Stage::Ended(stored, ended)),
@@ -118,13 +118,13 @@ impl Running {
             Stage::Ended(stored, ended) => (stored, ended),
             Stage::Handler(attempt, begun) => {
                 let ended = attempt.end(core, &scope).await;
-                note(core, &scope, begun, &ended);
+                note(core, &scope, id, begun, &ended);
                 (said_last(&scope, id), ended)
             }
             Stage::Suspect(job) => {
                 // Out of the way of the many that are not.
                 let (begun, ended) = Box::pin(run_alone(core, &scope, &found, done.index, job)).await;
-                note(core, &scope, begun, &ended);
+                note(core, &scope, id, begun, &ended);
                 (said_last(&scope, id), ended)
             }
         };
@@ -143,8 +143,14 @@ fn leaks(ended: &Ended) -> bool {
     cfg!(feature = "bug_slot_leak_on_panic") && matches!(ended, Ended::Panic(_))
 }
 
-fn note(core: &Core, scope: &ClaimScope, begun: Option<Box<meter::Begun>>, ended: &Ended) {
-    if let Some(begun) = begun.filter(|_| ended.ran()) {
+pub(super) fn note(
+    core: &Core,
+    scope: &ClaimScope,
+    id: JobId,
+    begun: Option<Box<meter::Begun>>,
+    ended: &Ended,
+) {
+    if let Some(begun) = begun.filter(|_| ended.ran() && !scope.goes_back(id)) {
         core.meter.note(&scope.queue, &begun);
     }
 }
@@ -157,9 +163,8 @@ pub(super) fn concluded(
     ending: &Ending,
     ended: Ended,
 ) -> Settlement {
-    let cancelled = scope.is_cancel_asked(ending.id);
-    scope.forget_switch(ending.id);
-    ending.settlement(core, scope, found, ended, cancelled)
+    let switch = scope.forget_switch(ending.id);
+    ending.settlement(core, scope, found, ended, switch.as_deref())
 }
 
 /// Runs a job that may have killed workers, when no other one of those runs.

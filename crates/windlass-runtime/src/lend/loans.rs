@@ -57,9 +57,7 @@ impl Loans {
     pub(super) fn offer(&mut self, args: Bytes, context: Context, calls: &mut Calls) -> Ticket {
         let ticket = self.following_ticket();
         self.add_offer(ticket, args, context, Waits::Nobody);
-        if self.stops {
-            self.hand_back(calls);
-        }
+        self.hand_back_if_due(calls);
         self.ring_next(calls);
         ticket
     }
@@ -333,9 +331,21 @@ impl Loans {
         self.offered.len()
     }
 
-    pub(super) fn hand_back(&mut self, calls: &mut Calls) {
+    /// The worker stops: what nobody has taken goes back, and so does what is offered from now on.
+    pub(super) fn stop(&mut self, calls: &mut Calls) {
         self.stops = true;
+        self.hand_back_if_due(calls);
+    }
+
+    /// What was just offered goes back where nobody is to take it.
+    pub(super) fn hand_back_if_due(&mut self, calls: &mut Calls) {
+        if !self.stops {
+            return;
+        }
         for ticket in std::mem::take(&mut self.offered) {
+            if let Some(Loan { stage: Stage::Offered(_, context), .. }) = self.jobs.get(&ticket) {
+                context.switch().give_back();
+            }
             self.settle(ticket, not_wanted(), calls);
         }
     }

@@ -11,13 +11,13 @@ impl Lender {
         Box::pin(Offer::new(self.clone(), args, context))
     }
 
-    /// Serves this worker, and no other. When that begins to stop, what no borrower has taken goes back, without the use of an attempt, and so
-    /// does what is offered from then on. Borrowers go on with what they have.
+    /// Serves this worker, and no other. When that begins to stop, or is to [drain](windlass_core::JobStore::drain_worker), what no borrower has taken goes back, without the use of
+    /// an attempt, and so does what is offered from then on. Borrowers go on with what they have.
     pub fn serve(&self, engine: &EngineHandle) {
         let (lender, stopping) = (self.clone(), engine.stopping());
         tokio::spawn(async move {
             stopping.await;
-            lender.change(Loans::hand_back);
+            lender.change(Loans::stop);
         });
     }
 }

@@ -110,9 +110,7 @@ impl Loans {
         for (args, context) in jobs {
             self.add_offer(first, args, context, Waits::Batch);
         }
-        if self.stops {
-            self.hand_back(calls);
-        }
+        self.hand_back_if_due(calls);
         self.ring_next(calls);
         first
     }

@@ -142,7 +142,7 @@ async fn who_dies_fails_the_batch_and_a_stop_gives_back_what_nobody_took() {
         until(&store, *job, JobState::Retryable).await;
     }
     for job in &jobs[2..] {
-        until(&store, *job, JobState::Scheduled).await; // for now
+        until(&store, *job, JobState::Available).await;
         assert!(store.model().errors(*job).is_empty());
     }
     assert_eq!(lent.len(), 2);

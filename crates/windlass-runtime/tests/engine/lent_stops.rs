@@ -114,7 +114,34 @@ async fn what_nobody_took_goes_back_when_the_worker_stops() {
     let mut jobs: Vec<_> = ids.iter().map(|id| store.model().job(*id)).collect();
     let done = jobs.remove(0);
     assert_eq!((done.id, done.state), (taken[0].context.id(), JobState::Completed));
-    assert!(jobs.iter().all(|job| job.state == JobState::Scheduled && job.attempt == 0), "{jobs:?}");
+    assert!(jobs.iter().all(|job| job.state == JobState::Available && job.attempt == 0), "{jobs:?}");
+}
+
+/// A worker that is to drain does the same, however long what was taken goes on.
+#[tokio::test(start_paused = true)]
+async fn what_nobody_took_goes_back_when_the_worker_is_to_drain() {
+    let (store, lender) = (FakeStore::new(), Lender::new());
+    let ids = store.add("q", "lent", 5);
+    let (engine, foreign) = (start(&store, config(5), &lender).await, Foreign::new(&lender));
+    lender.serve(&engine);
+    let taken = foreign.take(1).await;
+    while lender.offered() < 4 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    store.drain_worker(WorkerId(1)).await.unwrap();
+    for id in &ids[1..] {
+        until(&store, *id, JobState::Available).await;
+    }
+    let waited = Instant::now();
+    while waited.elapsed() < 10 * LIMIT {
+        assert!(foreign.exchange(Vec::new(), 9).0.is_empty(), "it was lent after the drain");
+        sleep(LIMIT).await;
+    }
+    assert_eq!(engine.stats().running, 1);
+    foreign.complete(&taken);
+    engine.wait().await;
+    assert_eq!(store.model().job(taken[0].context.id()).state, JobState::Completed);
+    assert!(ids[1..].iter().all(|id| store.model().job(*id).attempt == 0));
 }
 
 #[tokio::test(start_paused = true)]
