@@ -23,6 +23,8 @@ const SHORTEST_SAMPLE: Duration = Duration::from_micros(500);
 const BUSY: f64 = 4_000.0;
 /// How long a worker without a free slot stays announced as idle. Most jobs are over by then.
 const FULL_FOR_LONG: Duration = Duration::from_millis(2);
+/// How long a worker waits for old registrations to end, of which it has many, before there is one more: the store took them away one after the other.
+const CROWDED: Duration = Duration::from_secs(1);
 /// How often to look whether ready jobs wait for executors whose handlers block their threads.
 const UNSTICK_EVERY: Duration = Duration::from_millis(2);
 
@@ -108,11 +110,17 @@ impl Claimer {
     async fn epoch(&mut self) -> Option<Arc<Epoch>> {
         let core = &self.core;
         if let Some(epoch) = core.live_epoch() {
-            return Some(epoch);
+            if !epoch.is_to_drain() || !core.may_register() {
+                return Some(epoch);
+            }
+            core.drain(&epoch);
         }
         if !core.may_register() {
-            interrupted(core).await;
-            return None;
+            tokio::select! {
+                biased;
+                () = core.switches.stop.cancelled() => return None,
+                () = tokio::time::sleep(CROWDED) => {}
+            }
         }
         match core.register().await {
             // Only a claim ends the outage: where each one fails, each is followed by a registration.
@@ -145,7 +153,7 @@ impl Claimer {
         if sample {
             self.sampled_at = Instant::now();
         }
-        let full = is_full(core);
+        let full = is_full(core) || core.rests.load(Ordering::SeqCst);
         for (gauge, runner) in self.gauges.iter_mut().zip(&core.runners) {
             if sample {
                 let finished = runner.snapshot().counters.finished;
@@ -162,7 +170,7 @@ impl Claimer {
 
     /// Asks the queue runners without demand to wake the claimer when they have some. Whether one has already.
     fn watch(&self) -> bool {
-        let full = self.core.full.load(Ordering::Relaxed);
+        let full = self.core.full.load(Ordering::Relaxed) || self.core.rests.load(Ordering::SeqCst);
         let idle = self.gauges.iter().zip(&self.core.runners).filter(|(gauge, _)| gauge.want == 0);
         idle.fold(false, |any, (_, runner)| any | (!full && runner.watch()))
     }

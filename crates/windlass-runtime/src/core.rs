@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_core::{ClaimRef, JobId, OnRequest, OnSchedules, Result, Store, WorkerSpec};
 
-/// How many registrations may be there at once. Past it the worker waits for old ones to end.
+/// How many registrations are there at once, as far as that is up to the worker: each has its heartbeats.
 const MAX_EPOCHS: usize = 8;
 /// How long handlers that were told to stop may go on before their futures are dropped.
 pub(crate) const INTERRUPT_WAIT: Duration = Duration::from_secs(1);
@@ -47,6 +47,8 @@ pub(crate) struct Core {
     pub(crate) settled: AtomicU64,
     /// Claiming stopped because too many results wait for the store.
     pub(crate) full: AtomicBool,
+    /// Nobody is there to run jobs, so none are claimed.
+    pub(crate) rests: AtomicBool,
     /// Whether this worker leads, as far as it knows.
     pub(crate) leads: AtomicBool,
     /// A job was put off: the promoter should ask again when the next one is due.
@@ -99,6 +101,7 @@ impl Core {
             settling: AtomicUsize::new(0),
             settled: AtomicU64::new(0),
             full: AtomicBool::new(false),
+            rests: AtomicBool::new(false),
             put_off: Notify::new(),
             promotes_at: Mutex::new(None),
             schedules: Notify::new(),
@@ -162,8 +165,17 @@ impl Core {
     }
 
     /// The store may count jobs as held by this worker that it never received. Ending the epoch hands them back; that
-    /// happens as soon as the jobs that it did receive are settled.
+    /// happens as soon as the jobs that it did receive are settled. While many others wait for theirs it claims on, so that the worker does, and is drained later.
     pub(crate) fn drain(self: &Arc<Self>, epoch: &Arc<Epoch>) {
+        if !self.may_register() && epoch.phase() == Phase::Live {
+            if epoch.put_draining_off() {
+                warn!(
+                    worker = %epoch.worker(),
+                    "the reply to a claim was lost, and {MAX_EPOCHS} registrations of this worker have jobs that run; it claims on under the newest, so its jobs are handed back when one of the others has ended"
+                );
+            }
+            return;
+        }
         self.drain_because(
             epoch,
             "the reply to a claim was lost; registering anew so that its jobs are handed back",

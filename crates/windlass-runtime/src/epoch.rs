@@ -44,6 +44,8 @@ pub(crate) struct Epoch {
     /// Claims that are not settled to the end.
     open_claims: AtomicUsize,
     closed: Notify,
+    /// It is to drain as soon as there may be a successor.
+    is_to_drain: AtomicBool,
     outbox: Outbox,
     watches: Mutex<Vec<Arc<dyn Watch>>>,
 }
@@ -91,6 +93,7 @@ impl Epoch {
             cancels: Notify::new(),
             open_claims: AtomicUsize::new(0),
             closed: Notify::new(),
+            is_to_drain: AtomicBool::new(false),
             outbox: Outbox::new(reports),
             watches: Mutex::default(),
         })
@@ -160,6 +163,15 @@ impl Epoch {
     pub(crate) fn advance(&self, phase: Phase) -> Option<Phase> {
         let before = self.phase.fetch_max(phase as u8, Ordering::SeqCst);
         (before < phase as u8).then(|| Phase::of(before))
+    }
+
+    /// It is to drain, and there are too many for a successor now. Whether this is the first time.
+    pub(crate) fn put_draining_off(&self) -> bool {
+        !self.is_to_drain.swap(true, Ordering::SeqCst)
+    }
+
+    pub(crate) fn is_to_drain(&self) -> bool {
+        self.is_to_drain.load(Ordering::SeqCst)
     }
 
     /// Tells running handlers to stop.

@@ -199,6 +199,61 @@ async fn an_epoch_that_drains_keeps_its_lease_and_settles_its_running_jobs() {
     engine.shutdown().await;
 }
 
+/// Each claim whose answer is lost costs the worker a registration until the jobs that run under that have ended. However many there are, it works on; and what was
+/// claimed by them comes back.
+#[tokio::test(start_paused = true)]
+async fn a_worker_claims_on_however_many_answers_are_lost_beside_long_jobs() {
+    const LOST: usize = 12;
+    let (store, gate) = (FakeStore::new(), Arc::new(Semaphore::new(0)));
+    let (held, runs, quick_runs) =
+        (Arc::clone(&gate), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (long, quick) = (Arc::clone(&runs), Arc::clone(&quick_runs));
+    let handlers = Handlers::default()
+        .on("quick", move |_| {
+            quick.fetch_add(1, Ordering::SeqCst);
+            async {}
+        })
+        .on("long", move |_| {
+            long.fetch_add(1, Ordering::SeqCst);
+            let gate = Arc::clone(&held);
+            async move { gate.acquire().await.unwrap().forget() }
+        });
+    let engine = WorkerEngine::start(store.shared(), config(2 * LOST), Arc::new(handlers)).await.unwrap();
+    for lost in 1..=LOST {
+        store.add("q", "long", 1);
+        until(|| runs.load(Ordering::SeqCst) == lost).await;
+        store.plan(|call| if call == Call::Claim { Fault::LoseReply } else { Fault::None });
+        let quick = store.add("q", "quick", 1)[0];
+        store.until("it was claimed", |model| model.job(quick).state == JobState::Running).await;
+        store.come_back();
+    }
+    let further = store.add("q", "quick", 1)[0];
+    store.until("a further one is done", |model| model.job(further).state == JobState::Completed).await;
+    assert_eq!(store.model().registered.len(), 8, "no more than so many");
+    assert_eq!(engine.stats().running, LOST);
+
+    gate.add_permits(LOST);
+    store.until("all are done", |model| model.all_completed()).await;
+    assert_eq!(
+        (runs.load(Ordering::SeqCst), quick_runs.load(Ordering::SeqCst)),
+        (LOST, LOST + 1),
+        "each once"
+    );
+    engine.shutdown().await;
+    let model = store.model();
+    assert_eq!(model.deregistered.len(), model.registered.len());
+}
+
+/// Waits, on the paused clock, until that is so.
+async fn until(reached: impl Fn() -> bool) {
+    let wait = async {
+        while !reached() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(600), wait).await.expect("it is not reached");
+}
+
 /// A failover lost the settlement of a job, and its worker runs on: the job comes back as soon as the worker is told, and what runs is not started a second time.
 #[tokio::test]
 async fn a_job_whose_settlement_a_failover_lost_comes_back_while_its_worker_runs_on() {
