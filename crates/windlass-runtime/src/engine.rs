@@ -112,6 +112,10 @@ impl EngineHandle {
         }
     }
 
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
     /// Ends the grace period of a shutdown: drops the running handlers and hands their jobs back now.
     /// Begins a shutdown when there was none. Returns at once; [`Self::wait`] waits for the end.
     pub fn abort_now(&self) {

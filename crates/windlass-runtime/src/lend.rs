@@ -4,6 +4,7 @@
 //! [`Borrower`] and gives its outcome back by a ticket. So attempts, time limits, cancelling, limits, suspects and layers are the
 //! engine's own, and no thread of the engine ever enters foreign code. Why it is so: docs/design/lending.md.
 
+mod attendance;
 mod borrower;
 mod calls;
 mod loan;
@@ -17,6 +18,7 @@ mod standing;
 mod terms;
 mod together;
 
+pub use attendance::rest_without_borrowers;
 pub use borrower::Borrower;
 pub(crate) use lot::ToLend;
 pub use terms::{Exchanged, HandIn, LentJob, News, Room, StopReason};
@@ -71,7 +73,7 @@ impl Lender {
 
     /// Makes somebody who takes jobs. When it is dropped, the jobs that it has fail.
     pub fn borrower(&self, bell: impl Bell) -> Borrower {
-        let id = self.lock().add_borrower(Arc::new(bell));
+        let id = self.change(|loans, calls| loans.add_borrower(Arc::new(bell), calls));
         Borrower::new(self.clone(), id)
     }
 

@@ -110,6 +110,11 @@ impl Registry {
         }
     }
 
+    /// How many handlers there are.
+    pub(crate) fn handlers(&self) -> usize {
+        self.by_kind.len() + usize::from(self.any.is_some())
+    }
+
     pub(crate) fn layer(&mut self, middleware: impl Middleware) {
         self.layers.0.push(layer(middleware));
     }

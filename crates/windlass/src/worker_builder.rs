@@ -10,7 +10,10 @@ use crate::{
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tracing::warn;
 use windlass_core::{NewJob, Result, RetryPolicy, Schedule};
-use windlass_runtime::{Batching, Dispatch, Settling, WorkerConfig, WorkerEngine, lend::Lender};
+use windlass_runtime::{
+    Batching, Dispatch, Settling, WorkerConfig, WorkerEngine,
+    lend::{Lender, rest_without_borrowers},
+};
 
 /// Describes a worker; [`Self::start`] sets it to work. Only a handler is required.
 #[must_use = "a worker does nothing until it is started"]
@@ -22,6 +25,8 @@ pub struct WorkerBuilder {
     schedules: Vec<Result<Schedule>>,
     source: Option<String>,
     lenders: Vec<Lender>,
+    /// How many of its handlers lend their jobs.
+    lent: usize,
     /// The types of jobs that it handles, by kind, and the queue that each names.
     homes: Vec<(&'static str, &'static str)>,
 }
@@ -58,6 +63,7 @@ impl Worker {
             schedules: Vec::new(),
             source: None,
             lenders: Vec::new(),
+            lent: 0,
             homes: Vec::new(),
         }
     }
@@ -161,6 +167,7 @@ impl WorkerBuilder {
 
     /// Runs jobs of these kinds by foreign code: another language, a child process. Whoever runs them takes them from the lender; see
     /// [`lend`](crate::lend). A lender serves one worker; when that stops, what nobody has taken goes back.
+    /// So it does where all handlers of the worker lend their jobs, and nobody has been there to take some for half a second: other workers may have places for it.
     ///
     /// ```
     /// use windlass::lend::{HandIn, Lender, Room};
@@ -211,8 +218,8 @@ impl WorkerBuilder {
         batching: Result<Batching>,
         lender: &Lender,
     ) -> Self {
-        self.lenders.push(lender.clone());
         self.registry.insert_lent_batch(kind, encrypted, batching, lender.clone());
+        self.lent_to(1, lender);
         self
     }
 
@@ -222,19 +229,28 @@ impl WorkerBuilder {
         encrypted: bool,
         lender: &Lender,
     ) -> Self {
-        self.lenders.push(lender.clone());
+        let mut count = 0;
         for kind in kinds {
             let handler = LentHandler(lender.clone());
             self.registry.insert(kind.into(), encrypted, |_| Ok(handler));
+            count += 1;
         }
+        self.lent_to(count, lender);
         self
+    }
+
+    fn lent_to(&mut self, handlers: usize, lender: &Lender) {
+        self.lent += handlers;
+        if handlers > 0 {
+            self.lenders.push(lender.clone());
+        }
     }
 
     /// Runs jobs of every kind that has no handler of its own by foreign code; see [`Self::lend`].
     pub fn lend_any(mut self, lender: &Lender) -> Self {
-        self.lenders.push(lender.clone());
         let handler = LentHandler(lender.clone());
         self.registry.insert_any(|_| Ok(handler));
+        self.lent_to(1, lender);
         self
     }
 
@@ -430,12 +446,16 @@ impl WorkerBuilder {
     pub async fn start(mut self) -> Result<Worker> {
         let (schedules, source) = (std::mem::take(&mut self.schedules), self.source.take());
         let lenders = std::mem::take(&mut self.lenders);
+        let all_are_lent = self.lent == self.registry.handlers();
         let (client, config, handlers) = self.build()?;
         declare(&client, schedules, source).await?;
         let queues = config.queues.iter().map(|queue| queue.queue.clone()).collect();
         let source = Source { client: client.clone(), queues, kinds: handlers.kinds() };
         let engine = WorkerEngine::start(Arc::clone(client.store()), config, Arc::new(handlers)).await?;
         lenders.iter().for_each(|lender| lender.serve(&engine));
+        if all_are_lent {
+            rest_without_borrowers(lenders, &engine);
+        }
         Ok(Worker::new(engine, source))
     }
 

@@ -487,6 +487,32 @@ for line in lines():
     home.run(&["work", "--stdio", &unknown]).refused(2, &words);
 }
 
+/// It was ready once, and cannot start any more: what its worker has claimed is not kept from a worker that has places.
+#[test]
+fn other_workers_run_what_is_left_of_a_program_that_cannot_start_any_more() {
+    let home = Home::new();
+    let ids = [(); 6].map(|()| home.enqueue(&["a"]));
+    let program = r#"
+if os.path.exists("was-there"): sys.exit(7)
+open("was-there", "w")
+say("ready", protocol=1)
+next(jobs())
+sys.exit(7)
+"#;
+    let command = home.python("broken.py", program);
+    let args = ["work", "--stdio", &command, "--concurrency", "4"];
+    let mut broken = home.spawn(home.command(&args).stdin(Stdio::null()));
+    eventually("its job fails", || home.state(&ids[0]) == "retryable");
+    let well = home.python("well.py", COMPLETE_ALL);
+    let mut well = home.spawn(home.command(&["work", "--stdio", &well]).stdin(Stdio::null()));
+    eventually("another completes the others", || ids[1..].iter().all(|id| home.state(id) == "completed"));
+    assert!(broken.try_wait().unwrap().is_none(), "it goes on trying");
+    for worker in [&mut broken, &mut well] {
+        signal(worker, "TERM");
+        assert_eq!(worker.wait().unwrap().code(), Some(0));
+    }
+}
+
 /// It starts something that would go on for ever, and dies with a job, or ends at the end of its stdin.
 #[test]
 fn what_a_process_started_ends_with_it_however_it_ends() {

@@ -1,6 +1,7 @@
 use super::Bell;
 use crate::unattended::Unattended;
 use std::{sync::Arc, task::Waker};
+use tokio::sync::Notify;
 use windlass_core::Outcome;
 
 /// Whom a change concerns: they are called when the lock is free.
@@ -10,12 +11,15 @@ pub(super) struct Calls {
     pub(super) bells: Vec<Arc<dyn Bell>>,
     /// Jobs for which no future waits, with their outcomes.
     pub(super) ended: Vec<(Box<Unattended>, Outcome)>,
+    /// Who watches whether anybody is there.
+    pub(super) attendance: Option<Arc<Notify>>,
 }
 
 impl Calls {
     pub(super) fn make(self) {
         self.wakers.into_iter().for_each(Waker::wake);
         self.bells.iter().for_each(|bell| bell.ring());
+        self.attendance.iter().for_each(|watcher| watcher.notify_one());
         enter(self.ended);
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn not_started() -> Outcome {
     Outcome::Retry { after: None, error: "nobody was there to run it".to_owned() }
 }
 
-/// A job that nobody took before its worker stopped, which goes back whatever is said of it; or one that went with its worker: another worker's, now.
+/// A job that nobody took before its worker stopped or rested, which goes back whatever is said of it; or one that went with its worker: another worker's, now.
 pub(super) fn not_wanted() -> Outcome {
     Outcome::Snooze(Duration::ZERO)
 }

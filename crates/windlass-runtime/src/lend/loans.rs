@@ -13,6 +13,7 @@ use std::{
     sync::Arc,
     task::Waker,
 };
+use tokio::sync::Notify;
 use windlass_core::Outcome;
 
 /// Who has which job. What is here is bounded by the concurrency of the worker's queues.
@@ -28,8 +29,11 @@ pub(super) struct Loans {
     waiting: VecDeque<BorrowerId>,
     last_ticket: u64,
     last_borrower: u64,
-    /// The worker stops: nothing more is lent.
+    /// Nothing is to wait for a borrower: the worker stops, or it has none for now.
     pub(super) stops: bool,
+    pub(super) rests: bool,
+    /// Told when a borrower comes or goes.
+    pub(super) attendance: Option<Arc<Notify>>,
     closed: bool,
 }
 
@@ -69,7 +73,7 @@ impl Loans {
         calls: &mut Calls,
     ) -> Option<(Ticket, Box<Unattended>)> {
         // Looked at under the lock: who is told to stop after this is found in the table.
-        if self.stops || context.should_stop() {
+        if self.stops || self.rests || context.should_stop() {
             return Some((self.offer(args, context, calls), job));
         }
         self.add_offer(self.following_ticket(), args, context, Waits::Queue(job));
@@ -300,7 +304,9 @@ impl Loans {
         }
     }
 
-    pub(super) fn add_borrower(&mut self, bell: Arc<dyn Bell>) -> BorrowerId {
+    pub(super) fn add_borrower(&mut self, bell: Arc<dyn Bell>, calls: &mut Calls) -> BorrowerId {
+        self.rests = false;
+        calls.attendance.clone_from(&self.attendance);
         self.last_borrower += 1;
         let id = BorrowerId(self.last_borrower);
         let standing = Standing { bell, rung: false, waits: false, news: Vec::new(), has: 0 };
@@ -312,6 +318,7 @@ impl Loans {
         if self.borrowers.remove(&id).is_none() {
             return;
         }
+        calls.attendance.clone_from(&self.attendance);
         self.waiting.retain(|waiting| *waiting != id);
         let its = self.jobs.iter().filter(|(_, loan)| loan.is_lent_to(id)).map(|(ticket, _)| *ticket);
         let mut its: Vec<_> = its.collect();
@@ -331,15 +338,25 @@ impl Loans {
         self.offered.len()
     }
 
+    pub(super) fn has_borrowers(&self) -> bool {
+        !self.borrowers.is_empty()
+    }
+
     /// The worker stops: what nobody has taken goes back, and so does what is offered from now on.
     pub(super) fn stop(&mut self, calls: &mut Calls) {
         self.stops = true;
         self.hand_back_if_due(calls);
     }
 
+    /// The same until there is a borrower again, unless there is.
+    pub(super) fn rest(&mut self, calls: &mut Calls) {
+        self.rests = self.borrowers.is_empty();
+        self.hand_back_if_due(calls);
+    }
+
     /// What was just offered goes back where nobody is to take it.
     pub(super) fn hand_back_if_due(&mut self, calls: &mut Calls) {
-        if !self.stops {
+        if !self.stops && !self.rests {
             return;
         }
         for ticket in std::mem::take(&mut self.offered) {

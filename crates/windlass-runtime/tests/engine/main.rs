@@ -16,6 +16,7 @@ mod epochs;
 mod expiry;
 mod key_rates;
 mod lent;
+mod lent_absence;
 mod lent_batches;
 mod lent_stops;
 mod limits;
