@@ -142,30 +142,30 @@ impl Registry {
                 "the worker has no handler; add one with handle, handle_kind or handle_any".to_owned(),
             );
         }
-        if let Some(kind) = self.rules.keys().find(|kind| !self.by_kind.contains_key(*kind)) {
+        let unhandled = self.rules.keys().filter(|kind| !self.by_kind.contains_key(*kind));
+        let of_any: Vec<String> = unhandled.cloned().collect();
+        if let Some(kind) = of_any.first().filter(|_| self.any.is_none()) {
             return refuse(format!("kind {kind:?} has a timeout or a retry policy, and no handler"));
         }
         self.data.check()?;
         let (data, layers) = (&self.data, &self.layers);
-        let built = |kind: &str, make: Make, rules: Option<&KindRules>| {
-            let named = |error: Error| {
-                Error::new(error.kind(), format!("the handler of kind {kind:?} cannot start: {error}"))
-                    .with_source(error)
-            };
-            let handler = make(data, &codec, layers).map_err(named)?;
-            let handler: Arc<dyn Handler> = match rules {
-                Some(rules) => Arc::new(Ruled { rules: *rules, inner: handler }),
-                None => handler,
-            };
-            check(&*handler).map_err(named)?;
-            Ok::<_, Error>(handler)
+        let made = |make: Make| make(data, &codec, layers);
+        let ruled = |kind: &str, inner: Arc<dyn Handler>| match self.rules.get(kind) {
+            Some(rules) => checked(Arc::new(Ruled { rules: *rules, inner })),
+            None => checked(inner),
         };
-        let any = self.any.map(|make| built("any", make, None)).transpose()?;
-        let by_kind = self.by_kind.into_iter().map(|(kind, make)| {
-            let handler = built(&kind, make, self.rules.get(&kind))?;
-            Ok((kind, handler))
-        });
-        let by_kind = by_kind.collect::<Result<_>>()?;
+        let any = self.any.map(|make| made(make).and_then(checked).map_err(named("any"))).transpose()?;
+        let mut by_kind = HashMap::new();
+        for (kind, make) in self.by_kind {
+            let handler = made(make).and_then(|handler| ruled(&kind, handler)).map_err(named(&kind))?;
+            by_kind.insert(kind, handler);
+        }
+        for kind in of_any {
+            if let Some(any) = &any {
+                let handler = ruled(&kind, Arc::clone(any)).map_err(named(&kind))?;
+                by_kind.insert(kind, handler);
+            }
+        }
         let batched = self.batched.into_iter().map(|(kind, batching)| match batching {
             Ok(batching) => Ok((kind, batching)),
             Err(error) => {
@@ -177,10 +177,19 @@ impl Registry {
     }
 }
 
-/// What a kind says of its jobs.
-fn check(handler: &dyn Handler) -> Result<()> {
+/// What a kind says of its jobs has to be possible.
+fn checked(handler: Arc<dyn Handler>) -> Result<Arc<dyn Handler>> {
     handler.timeout().map_or(Ok(()), Limits::check_timeout)?;
-    handler.retry_policy().map_or(Ok(()), Limits::check_retry_policy)
+    handler.retry_policy().map_or(Ok(()), Limits::check_retry_policy)?;
+    Ok(handler)
+}
+
+/// Whose handler it is that an error is about.
+fn named(kind: &str) -> impl Fn(Error) -> Error {
+    move |error| {
+        let message = format!("the handler of kind {kind:?} cannot start: {error}");
+        Error::new(error.kind(), message).with_source(error)
+    }
 }
 
 fn boxed<H: OpenHandler>(encrypted: bool, make: impl FnOnce(&DataSet) -> Result<H> + Send + 'static) -> Make {

@@ -180,9 +180,12 @@ impl Work {
             true => builder.lend_any(pool.lender()),
             false => builder.lend(kinds, pool.lender()),
         };
-        // Not of those that this worker leaves to others.
-        let of_ours =
-            pool.timeouts().iter().filter(|(kind, _)| kinds.contains(kind) || !theirs.contains(kind));
+        // Not of those that this worker leaves to others; of a kind that the program does not run it is refused.
+        let is_for_others = |kind: &String| match theirs.is_empty() {
+            true => !kinds.is_empty() && !kinds.contains(kind),
+            false => theirs.contains(kind) && !kinds.contains(kind),
+        };
+        let of_ours = pool.timeouts().iter().filter(|(kind, _)| !is_for_others(kind));
         Ok(of_ours.fold(builder, |builder, (kind, timeout)| builder.timeout_of(kind, *timeout)))
     }
 

@@ -487,6 +487,27 @@ for line in lines():
     home.run(&["work", "--stdio", &unknown]).refused(2, &words);
 }
 
+/// It runs any kind, and says of some how long they may take; those that its worker leaves to others have no say here.
+#[test]
+fn a_program_of_any_kind_says_how_long_attempts_of_some_may_take() {
+    let home = Home::new();
+    let [slow, other] = ["slow", "other"].map(|kind| home.enqueue(&[kind]));
+    let program = r#"
+say("ready", protocol=1, concurrency=2, timeouts_ms={"slow": 100, "left": 100})
+for line in lines():
+    if line["type"] == "cancel": say("retry", line, error=line["reason"])
+    elif line["kind"] == "other": say("complete", line)
+"#;
+    home.stdio(program, &[]);
+    assert_eq!(
+        (home.error(&slow).as_str(), home.state(&other).as_str()),
+        ("timeout after 100ms: timeout", "completed")
+    );
+    let again = home.enqueue(&["slow"]);
+    home.stdio(program, &["--kind", "slow"]);
+    assert_eq!(home.error(&again), "timeout after 100ms: timeout");
+}
+
 /// It was ready once, and cannot start any more: what its worker has claimed is not kept from a worker that has places.
 #[test]
 fn other_workers_run_what_is_left_of_a_program_that_cannot_start_any_more() {

@@ -7,8 +7,8 @@ use std::{
 };
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use windlass::{
-    Attempt, Client, Context, Data, DataSet, ErrorKind, Extract, IntoJob, Job, JobId, Middleware, Next,
-    Outcome, RawJob, RetryPolicy, Worker, WorkerBuilder,
+    Args, Attempt, Client, Context, Data, DataSet, ErrorKind, Extract, IntoJob, Job, JobId, JobState,
+    Middleware, NewJob, Next, Outcome, RawJob, RetryPolicy, Worker, WorkerBuilder,
 };
 
 #[derive(Serialize, Deserialize, Job)]
@@ -183,6 +183,38 @@ async fn times_that_leave_none_are_refused_at_the_start() {
         assert_eq!(error.kind(), ErrorKind::InvalidOption);
         assert!(error.to_string().contains(says), "{error}");
     }
+}
+
+/// What holds for single kinds of those that one handler runs.
+#[tokio::test]
+async fn a_handler_of_any_kind_has_rules_for_some() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = client(&dir).await;
+    let raw = |kind: &'static str| NewJob::new(kind, Args::parse("{}").unwrap());
+    let slow = client.enqueue(raw("slow")).await.unwrap();
+    let other = client.enqueue(raw("other")).await.unwrap();
+    let stop_when_told = |_: RawJob, ctx: Context| async move {
+        if ctx.kind() == "other" {
+            return Ok(());
+        }
+        ctx.cancelled().await;
+        Err("stopped")
+    };
+    let build = || Worker::builder(&client).handle_any(stop_when_told);
+    let hourly = RetryPolicy::fixed(Duration::from_secs(3_600));
+    let limit = Duration::from_millis(20);
+    let worker = build().timeout_of("slow", limit).retry_policy_of("slow", hourly).start().await.unwrap();
+    worker.until_idle().await.unwrap();
+    worker.shutdown().await;
+    let [slow, other] = [client.job(slow).await.unwrap().unwrap(), client.job(other).await.unwrap().unwrap()];
+    assert_eq!((slow.state, other.state), (JobState::Retryable, JobState::Completed));
+    assert!(slow.errors[0].error.starts_with("timeout after 20ms"), "{:?}", slow.errors);
+    assert!(slow.scheduled_at.unwrap().duration_since(slow.enqueued_at).as_mins() >= 40, "{slow:?}");
+    let error = build().timeout_of("slow", Duration::ZERO).start().await.unwrap_err();
+    assert!(
+        error.to_string().contains("kind \"slow\" cannot start: a timeout of 0 leaves no time"),
+        "{error}"
+    );
 }
 
 /// Notes what it sees.
