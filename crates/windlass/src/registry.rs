@@ -147,6 +147,7 @@ impl Registry {
         if let Some(kind) = of_any.first().filter(|_| self.any.is_none()) {
             return refuse(format!("kind {kind:?} has a timeout or a retry policy, and no handler"));
         }
+        self.by_kind.keys().chain(&of_any).try_for_each(|kind| Limits::check_kind_name(kind))?;
         self.data.check()?;
         let (data, layers) = (&self.data, &self.layers);
         let made = |make: Make| make(data, &codec, layers);

@@ -41,7 +41,7 @@ pub(crate) struct Work {
     #[arg(long, value_name = "CMD")]
     stdio: Option<String>,
     /// How many of the programs of --stdio run at once
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "stdio")]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "stdio", conflicts_with = "exec")]
     processes: usize,
     /// A queue to take jobs from, and how many of its jobs run at once; may be repeated. Default: default
     #[arg(long = "queue", value_name = "NAME[=CONCURRENCY]")]

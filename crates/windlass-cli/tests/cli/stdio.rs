@@ -345,6 +345,8 @@ fn what_is_no_such_program_is_refused_at_once() {
         home.run(&["work", "--stdio", command]).refused(1, &[words, "[stdio]"]);
     }
     home.run(&["work", "--stdio", "true", "--processes", "0"]).refused(2, &["--processes must be 1 to 1000"]);
+    home.run(&["work", "--exec", "true", "--processes", "2"])
+        .refused(2, &["--processes", "cannot be used with"]);
     home.run(&["work"]).refused(2, &["--exec"]);
     home.run(&["work", "--exec", "true", "--stdio", "true"]).refused(2, &["cannot be used with"]);
 }
@@ -506,6 +508,19 @@ for line in lines():
     let again = home.enqueue(&["slow"]);
     home.stdio(program, &["--kind", "slow"]);
     assert_eq!(home.error(&again), "timeout after 100ms: timeout");
+}
+
+#[test]
+fn a_kind_that_no_job_can_have_is_refused() {
+    let home = Home::new();
+    let refused = |args: &[&str]| {
+        home.run(&[&["work"], args].concat())
+            .refused(2, &["invalid kind", "use 1 to 200 bytes without spaces", "[invalid_name]"]);
+    };
+    refused(&["--exec", "true", "--kind", ""]);
+    refused(&["--exec", "true", "--kind", "fine", "--kind", "a b"]);
+    let program = home.python("none.py", "say('ready', protocol=1, kinds=[''])\ntime.sleep(60)");
+    refused(&["--stdio", &program]);
 }
 
 /// It was ready once, and cannot start any more: what its worker has claimed is not kept from a worker that has places.

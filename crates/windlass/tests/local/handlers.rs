@@ -217,6 +217,22 @@ async fn a_handler_of_any_kind_has_rules_for_some() {
     );
 }
 
+#[tokio::test]
+async fn a_kind_that_no_job_can_have_is_refused_at_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = client(&dir).await;
+    for kind in ["", "a b", "a\n"] {
+        let of_it = Worker::builder(&client).handle_kind(kind, |_: RawJob| async {});
+        let any = Worker::builder(&client)
+            .handle_any(|_: RawJob| async {})
+            .timeout_of(kind, Duration::from_secs(1));
+        for builder in [of_it, any] {
+            let error = builder.start().await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidName, "{error}");
+        }
+    }
+}
+
 /// Notes what it sees.
 struct Notes(&'static str, Arc<Mutex<Vec<String>>>);
 
