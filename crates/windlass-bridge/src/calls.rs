@@ -25,7 +25,9 @@ use windlass::{Client, Error, ErrorKind};
 /// An unknown operation, a payload that does not fit, and the client's.
 pub(crate) async fn call(client: &Client, op: &str, payload: &str) -> Result<String, Failure> {
     let said = match op {
-        "enqueue" | "enqueue_unique" | "enqueue_sql" | "check_jobs" => enqueue::call(client, op, payload).await,
+        "enqueue" | "enqueue_unique" | "enqueue_sql" | "check_jobs" => {
+            enqueue::call(client, op, payload).await
+        }
         "job" | "jobs" | "wait" | "args" | "result" | "checkpoint" => jobs::call(client, op, payload).await,
         "audit" | "append_audit" => audit::call(client, op, payload).await,
         "acting_as" => return audit::acting(client, payload).await,
