@@ -3,8 +3,8 @@
 --
 -- Why this needs no lock: a row is deleted and inserted in one transaction, so each snapshot sees it in one place,
 -- and which segment a row sits in matters to nobody. Moving a row that was claimed or settled meanwhile does no
--- harm. These functions delete from the log, only from a segment that will be truncated next; and an edit what an edit wrote, only
--- from the segment that is written (take_out). That nothing was left behind is proved later, by still_needed.
+-- harm. Only these functions delete from the log, and only from a segment that will be truncated next. That nothing
+-- was left behind is proved later, by still_needed.
 
 -- segment_lanes(segment): the lanes that have jobs there. Cost: one index probe for each.
 CREATE OR REPLACE FUNCTION {schema}.segment_lanes(p_segment smallint) RETURNS SETOF integer
@@ -42,13 +42,12 @@ END $$;
 -- move_jobs(segment, lane, xid, id, most): looks at the next `most` jobs behind this position, fewer where their args have
 -- more than 32 MiB, moves those that nobody has claimed, drops the cancelled among them with their entries in
 -- cancelled_in_log; of serial keys it tells that, as claims do that step over them. Returns how many moved and the position that it came to; a NULL lane: there are no more.
--- Gives up (SQLSTATE 55P03) where a transaction that stays open edited one of them again while the segment was the one that is written.
 -- Cost: linear in `most`, and two index probes for each lane behind the position.
 CREATE OR REPLACE FUNCTION {schema}.move_jobs(
     p_segment smallint, INOUT p_lane integer, INOUT p_xid xid8, INOUT p_id bigint, p_most integer, OUT moved bigint)
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms' SET jit = off
-    SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
-    SET enable_hashjoin = off SET enable_mergejoin = off SET enable_material = off
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
+    SET enable_mergejoin = off SET enable_material = off
 AS $$
 DECLARE
     v_places tid[];

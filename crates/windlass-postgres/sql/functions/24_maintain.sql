@@ -47,13 +47,9 @@ BEGIN
                 IF v_end <> 'busy' THEN UPDATE {schema}.housekeeping SET segment = NULL; END IF;
             END IF;
         ELSE
-            BEGIN
-                SELECT m.moved, m.p_lane, m.p_xid, m.p_id INTO rehomed, v_state.lane_id, v_state.xid, v_state.id
-                    FROM {schema}.move_jobs(v_segment, v_state.lane_id, v_state.xid, v_state.id, 10000) m;
-                UPDATE {schema}.housekeeping SET segment = v_segment, lane_id = v_state.lane_id, xid = v_state.xid, id = v_state.id;
-            EXCEPTION WHEN lock_not_available THEN
-                v_end := 'busy'; -- the next round goes on from there
-            END;
+            SELECT m.moved, m.p_lane, m.p_xid, m.p_id INTO rehomed, v_state.lane_id, v_state.xid, v_state.id
+                FROM {schema}.move_jobs(v_segment, v_state.lane_id, v_state.xid, v_state.id, 10000) m;
+            UPDATE {schema}.housekeeping SET segment = v_segment, lane_id = v_state.lane_id, xid = v_state.xid, id = v_state.id;
         END IF;
         truncated := (v_end IS NOT DISTINCT FROM 'emptied')::integer;
         again := v_end IS NULL OR v_end = 'emptied';

@@ -2,9 +2,7 @@
 --
 -- Rows of the log never change. A job that stands there unclaimed is taken out as cancel does it, by an entry in
 -- cancelled_in_log, and written anew: into waiting, or into the log again. The entry is by id and lane, so the new row stands in
--- another lane, if need be a second one of the same queue and priority. A row that came there after the job's enqueue, in the segment that is written still, is
--- deleted instead, so that the next one may stand where it stood: however often a job is edited, it has a lane for each segment at most, and nothing is left to
--- step over.
+-- another lane, if need be a second one of the same queue and priority.
 -- Invariant: a job is never in a lane, live or dead but for cancel, where an entry with its id stands; so a lane has at most one
 -- unclaimed row of a job, and no claim has two.
 
@@ -30,24 +28,6 @@ BEGIN
         INSERT INTO {schema}.lane (queue, priority) VALUES (v_queue, v_priority) RETURNING id INTO v_lane;
     END IF;
     RETURN v_lane;
-END $$;
-
--- take_out(id, lane, xid): a job's row in the log, which nobody has claimed, counts no more; its lane's lock is held. Not deleted is a row by which others of
--- its block are found (log_rows), one that housekeeping moves just now, and one of a keyed lane, which claims read ahead: they are stepped over.
--- Cost: three probes.
-CREATE OR REPLACE FUNCTION {schema}.take_out(p_id bigint, p_lane integer, p_xid xid8) RETURNS void
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
-    SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
-    SET enable_hashjoin = off SET enable_mergejoin = off
-AS $$
-BEGIN
-    DELETE FROM {schema}.job j
-        WHERE j.segment = (SELECT {schema}.current_segment()) AND j.lane_id = p_lane AND j.xid = p_xid AND j.id = p_id AND j.moved AND p_lane > 0
-          AND (SELECT 1 FROM {schema}.job n WHERE n.lane_id = p_lane AND n.xid = p_xid AND n.id > p_id AND n.id <= ((p_id - 1) | 15) + 1
-               AND NOT n.moved LIMIT 1) IS NULL;
-    IF NOT FOUND THEN
-        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid) VALUES (p_id, p_lane, p_xid);
-    END IF;
 END $$;
 
 -- edit_job(id, at, delay, queue, priority, max_attempts, args): changes what is not NULL of a job that no worker holds; at or a
@@ -119,7 +99,7 @@ BEGIN
                AND l.queue = coalesce(p_queue, l.queue) AND l.priority = coalesce(p_priority, l.priority)) THEN
             RETURN {schema}.acted('jobs.edit', 'job ' || p_id, 'edited');
         END IF;
-        PERFORM {schema}.take_out(p_id, f.lane_id, f.xid);
+        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid) VALUES (p_id, f.lane_id, f.xid);
         EXIT;
     END LOOP;
     IF w.id IS NULL THEN RETURN 'running'; END IF; -- it kept moving: somebody is working on it

@@ -56,20 +56,3 @@ async fn whatever_statistics_say_what_is_done_to_one_job_touches_few_pages() {
     }
     hold_by_lies(&session, &calls).await;
 }
-
-/// The thousandth edit of a job that nobody takes costs as the first one, and so does a claim after it.
-#[tokio::test]
-async fn the_thousandth_edit_of_a_job_costs_as_the_first() {
-    let session = Session::fresh().await;
-    let id: i64 = session.value("SELECT windlass.enqueue('k', queue => 'q')").await;
-    let worker = session.register("'{q}'").await;
-    session.run("SELECT windlass.pause('q')").await;
-    let edit = format!("windlass.edit({id}, args => '{{\"n\": 0}}')");
-    session.bounded_undone("not edited yet", &edit, 400).await;
-    let again = format!("PERFORM windlass.edit({id}, args => jsonb_build_object('n', i)); COMMIT");
-    session.run(&format!("DO $$ BEGIN FOR i IN 1..999 LOOP {again}; END LOOP; END $$")).await;
-    session.bounded_undone("edited 999 times", &edit, 3_000).await;
-    session.run("SELECT windlass.resume('q')").await;
-    let claim = format!("windlass.claim({worker}, ARRAY['q'], ARRAY[10])");
-    session.bounded_undone("edited 999 times", &claim, 3_000).await;
-}

@@ -2,8 +2,8 @@
 
 use crate::cluster::Fixture;
 use std::{sync::Arc, time::Duration};
-use windlass_conformance::steps::{KEEP_NOTHING, QUEUE, args, enqueue_jobs, maintain_with, worker_on};
-use windlass_core::{CancelReply, Disposition, EditReply, ErrorKind, JobEdit, JobId, RetryReply, Store};
+use windlass_conformance::steps::{args, enqueue_jobs, worker_on};
+use windlass_core::{Disposition, EditReply, ErrorKind, JobEdit, JobId, RetryReply, Store};
 
 /// What SQL users call answers in words, and refuses what enqueue refuses.
 #[tokio::test]
@@ -97,117 +97,6 @@ async fn what_comes_after_a_cancellation_is_not_cancelled_by_it() {
     wanted(unique).await;
     assert_eq!(number(put).await, unique.0);
     assert_eq!(number("SELECT count(*) FROM windlass.cancel_request").await, 0);
-}
-
-/// However often a job is edited while nobody takes it, by itself or with others, in place or to and fro: few lanes, and it comes once, as it was edited last.
-#[tokio::test]
-async fn a_job_that_is_edited_again_and_again_needs_no_more_lanes() {
-    let fixture = Fixture::fresh().await;
-    let (store, client) = (Arc::new(fixture.store().await) as Arc<dyn Store>, fixture.sql().await);
-    let number =
-        async |text: &str| client.query_one(&fixture.text(text), &[]).await.unwrap().get::<_, i64>(0);
-    let ids = enqueue_jobs(&store, 40).await;
-    store.pause(QUEUE, true).await.unwrap();
-    let often = |id: JobId, times: u32, edits: &str| {
-        let calls = edits.replace("edit(", &format!("PERFORM windlass.edit({id}, "));
-        fixture.text(&format!("DO $$ BEGIN FOR i IN 1..{times} LOOP {calls} COMMIT; END LOOP; END $$"))
-    };
-    client.batch_execute(&often(ids[3], 1_000, "edit(args => jsonb_build_object('n', i));")).await.unwrap();
-    assert_eq!(number("SELECT count(*) FROM windlass.lane").await, 2);
-    let away = "edit(scheduled_at => now() + interval '1 hour'); edit(scheduled_at => now());";
-    client.batch_execute(&often(ids[4], 50, away)).await.unwrap();
-    let there = "edit(priority => 5); edit(priority => 0, args => jsonb_build_object('n', i));";
-    client.batch_execute(&often(ids[5], 50, there)).await.unwrap();
-    for n in 0..20 {
-        let edit = JobEdit::new().with_args(args(100 + n));
-        assert_eq!(store.edit(&ids[10..], &edit).await.unwrap(), vec![EditReply::Edited; 30]);
-    }
-    let lanes = number("SELECT count(*) FROM windlass.lane").await;
-    assert!(lanes <= 4, "{lanes} lanes");
-    let stones = number("SELECT count(*) FROM windlass.cancelled_in_log").await;
-    assert!(stones <= 40, "{stones} rows to step over");
-    assert_eq!(number("SELECT count(*) FROM windlass.jobs WHERE state = 'available'").await, 40);
-    store.pause(QUEUE, false).await.unwrap();
-    let worker = worker_on(&store).await;
-    let taken = worker.take(40).await;
-    for held in &taken {
-        let n = ids.iter().position(|id| *id == held.job.id).unwrap();
-        let last = match n {
-            3 => 1_000,
-            5 => 50,
-            10.. => 119,
-            _ => n,
-        };
-        let seen: serde_json::Value = serde_json::from_slice(&held.job.args).unwrap();
-        assert_eq!(seen["n"], last, "job {n}");
-        worker.complete(held).await;
-    }
-    let once: std::collections::HashSet<_> = taken.iter().map(|held| held.job.id).collect();
-    assert_eq!(once.len(), 40);
-    worker.finds_nothing().await;
-    assert_eq!(number("SELECT count(*) FROM windlass.cancelled_in_log").await, 0);
-}
-
-/// An edit that stays open takes a row of the log out: housekeeping leaves that segment to a later round, and does all else.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_open_edit_keeps_no_house() {
-    let fixture = Fixture::fresh().await;
-    let (store, mut client) = (Arc::new(fixture.store().await) as Arc<dyn Store>, fixture.sql().await);
-    let ids = enqueue_jobs(&store, 3).await;
-    let edit = |n: usize| fixture.text(&format!("SELECT windlass.edit({}, args => '{n}')", ids[1]));
-    for rolled_back in [true, false] {
-        client.batch_execute(&edit(7)).await.unwrap();
-        let transaction = client.transaction().await.unwrap();
-        transaction.batch_execute(&edit(8)).await.unwrap();
-        for _ in 0..4 {
-            maintain_with(&store, KEEP_NOTHING).await;
-        }
-        match rolled_back {
-            true => transaction.rollback().await.unwrap(),
-            false => transaction.commit().await.unwrap(),
-        }
-        for _ in 0..8 {
-            maintain_with(&store, KEEP_NOTHING).await;
-        }
-    }
-    // In each segment once more.
-    for n in 9..20 {
-        client.batch_execute(&edit(n)).await.unwrap();
-        maintain_with(&store, KEEP_NOTHING).await;
-    }
-    let lanes: i64 =
-        client.query_one(&fixture.text("SELECT count(*) FROM windlass.lane"), &[]).await.unwrap().get(0);
-    assert!(lanes <= 6, "{lanes} lanes");
-    let worker = worker_on(&store).await;
-    let taken = worker.take(3).await;
-    let held = taken.iter().find(|held| held.job.id == ids[1]).unwrap();
-    assert_eq!(&*held.job.args, b"19");
-    for held in &taken {
-        worker.complete(held).await;
-    }
-    worker.finds_nothing().await;
-}
-
-/// A row by which others of its block are found is not deleted, whoever moved it.
-#[tokio::test]
-async fn an_edit_loses_nobody_of_the_block() {
-    let fixture = Fixture::fresh().await;
-    let (store, client) = (Arc::new(fixture.store().await) as Arc<dyn Store>, fixture.sql().await);
-    let ids = enqueue_jobs(&store, 16).await;
-    let first = ids[0];
-    // As housekeeping that has come as far as that row.
-    client
-        .batch_execute(&fixture.text(&format!("UPDATE windlass.job SET moved = true WHERE id = {first}")))
-        .await
-        .unwrap();
-    for n in 0..3 {
-        let edit = JobEdit::new().with_args(args(50 + n));
-        assert_eq!(store.edit(&[first], &edit).await.unwrap(), [EditReply::Edited]);
-        for id in &ids {
-            assert!(store.job(*id).await.unwrap().is_some(), "job {id} is found");
-        }
-    }
-    assert_eq!(store.cancel(&ids).await.unwrap(), vec![CancelReply::Cancelled; 16]);
 }
 
 /// A job that moves whenever it is looked for: who wants it cancelled is told that it was not, instead of that its worker knows.

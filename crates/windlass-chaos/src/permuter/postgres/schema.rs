@@ -53,7 +53,7 @@ const GATES: &[(&str, &str)] = &[
     ("move_cursors", "WITH open AS MATERIALIZED"),
     ("maintain", "v_end := {schema}.truncate_segment("),
     ("take_unique", "IF v_places <> '{}' THEN"),
-    ("edit_job", "PERFORM {schema}.take_out("),
+    ("edit_job", "INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid)"),
     ("delete", "INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid)"),
     ("report", "SELECT array_agg(c.seq IS NOT NULL"),
     ("report", "WITH new AS MATERIALIZED ("),
