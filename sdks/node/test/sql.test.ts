@@ -285,8 +285,9 @@ onPostgres('options that hold by API hold by SQL', async ({ windlass }, t) => {
 })
 
 onPostgres('what is refused leaves the transaction as it was', async ({ windlass }, t) => {
-  const client = await pool(t).connect()
-  t.after(() => client.release())
+  const client = new pg.Client(server)
+  await client.connect()
+  t.after(() => client.end())
   const any = defineJob<unknown>('any')
   await client.query('begin')
   for (const [args, options, name] of [

@@ -72,14 +72,14 @@ BEGIN
     END IF;
 END $$;
 
--- within_call(fold): whether the step before ended among the rows that one call wrote of one claim. Of those the first has the count of all (settle_ranges),
+-- within_call(since, until, pos, n): whether the step that ended at (pos, n) did so among the rows that one call wrote of one claim. Of those the first has the count of all (settle_ranges),
 -- so they are counted at one speed.
-CREATE OR REPLACE FUNCTION {schema}.within_call(f {schema}.counter_fold) RETURNS boolean
+CREATE OR REPLACE FUNCTION {schema}.within_call(p_since pg_snapshot, p_until pg_snapshot, p_pos xid8, p_n bigint) RETURNS boolean
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
 AS $$
 BEGIN
     RETURN (SELECT count(*) = 2 AND count(DISTINCT (t.pos, t.lane_id, t.seq)) = 1 AND bool_and(t.source = 2)
-            FROM {schema}.changes(f.since, f.until, f.pos, f.n, 2, NULL, false, true) t);
+            FROM {schema}.changes(p_since, p_until, p_pos, p_n, 2, NULL, false, true) t);
 END $$;
 
 -- fold_step(until, jobs, hasty): counts what ended, at most about `jobs` jobs; `hasty`: by settlements, of which there are few, whatever number of jobs they name: the kinds of those that
@@ -116,7 +116,7 @@ BEGIN
         f.pos := '0';
         f.n := 0;
     END IF;
-    v_hasty := f.hasty OR p_hasty AND NOT (v_old AND {schema}.within_call(f));
+    v_hasty := f.hasty OR p_hasty AND NOT (v_old AND {schema}.within_call(f.since, f.until, f.pos, f.n));
 
     WITH found AS MATERIALIZED (
         SELECT t.*, first_value(t.pos) OVER w AS last_pos, first_value(t.lane_id) OVER w AS last_lane, first_value(t.seq) OVER w AS last_seq,
