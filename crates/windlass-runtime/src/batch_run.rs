@@ -80,14 +80,12 @@ pub(crate) async fn run_batch(
     let begun: Vec<_> = members.iter().zip(&jobs).map(begun).collect();
     let ended = attempt(core, found, handler, (&members, jobs), &mut wait).await;
     for ((member, begun), ended) in members.iter().zip(begun).zip(&ended) {
-        if let Some(begun) = begun.filter(|_| ended.ran() && !member.scope.goes_back(member.id)) {
-            core.meter.note(&member.scope.queue, &begun);
-        }
+        ended.note(core, &member.scope, member.id, begun);
     }
     last_words(&members, &mut wait).await;
-    over.extend(members.into_iter().zip(ended).map(|(Member { scope, id, ending, done }, ended)| {
-        let switch = scope.forget_switch(id);
-        Done { settlement: ending.settlement(core, &scope, found, ended, switch.as_deref()), ..done }
+    over.extend(members.into_iter().zip(ended).map(|(Member { scope, ending, done, .. }, ended)| Done {
+        settlement: ending.settlement(core, &scope, found, ended),
+        ..done
     }));
     if let Some(done) = over.first_mut() {
         done.waited = waited; // one executor, however many jobs

@@ -7,6 +7,7 @@ use crate::{
     epoch::ClaimScope,
     job_switch::JobSwitch,
     last_handler::Found,
+    meter::Begun,
 };
 use std::{sync::Arc, time::Duration};
 use tracing::warn;
@@ -32,6 +33,13 @@ impl Ended {
     pub(crate) fn ran(&self) -> bool {
         !matches!(self, Self::NotRun | Self::Instead(_))
     }
+
+    /// Notes how long the job waited and ran, unless it goes back as if it had not. Before [`Ending::settlement`].
+    pub(crate) fn note(&self, core: &Core, scope: &ClaimScope, id: JobId, begun: Option<Box<Begun>>) {
+        if let Some(begun) = begun.filter(|_| self.ran() && !scope.goes_back(id)) {
+            core.meter.note(&scope.queue, &begun);
+        }
+    }
 }
 
 impl Ending {
@@ -40,15 +48,16 @@ impl Ending {
         self.decide(core, Outcome::Retry { after: None, error }, &core.config.retry_policy, false)
     }
 
-    /// `switch`: what told the job alone to stop, if anything was to.
+    /// How a job is settled whose handler has said everything: nothing is to tell it to stop any more.
     pub(crate) fn settlement(
         &self,
         core: &Core,
         scope: &ClaimScope,
         found: &Found,
         ended: Ended,
-        switch: Option<&JobSwitch>,
     ) -> Settlement {
+        let switch = scope.forget_switch(self.id);
+        let switch = switch.as_deref();
         if switch.is_some_and(JobSwitch::goes_back) {
             return Settlement::by_itself(Disposition::Return);
         }

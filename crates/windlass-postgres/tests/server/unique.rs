@@ -74,14 +74,7 @@ async fn an_open_transaction_with_the_key_is_waited_for() {
                 let (store, batch) = (store.clone(), batch.clone());
                 async move { store.enqueue_unique(&batch).await.unwrap() }
             });
-            let blocked = format!(
-                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%\"{}\".%_unique%'",
-                fixture.schema
-            );
-            eventually("the other call waits", || async {
-                (one(&watcher, &blocked).await > 0).then_some(())
-            })
-            .await;
+            another_waits(&fixture, &watcher).await;
             match commits {
                 true => transaction.commit().await.unwrap(),
                 false => transaction.rollback().await.unwrap(),
@@ -100,6 +93,15 @@ async fn an_open_transaction_with_the_key_is_waited_for() {
         error.kind() == ErrorKind::InvalidOption && error.to_string().contains("READ COMMITTED"),
         "{error}"
     );
+}
+
+/// A call for unique jobs waits for somebody's lock.
+async fn another_waits(fixture: &Fixture, watcher: &tokio_postgres::Client) {
+    let blocked = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%\"{}\".%_unique%'",
+        fixture.schema
+    );
+    eventually("the other call waits", || async { (one(watcher, &blocked).await > 0).then_some(()) }).await;
 }
 
 /// Begins to enqueue in a transaction that waits for as long as it takes.
@@ -152,14 +154,7 @@ async fn a_window_counts_from_when_the_key_was_had() {
                 _ => transaction.batch_execute(&lock).await.unwrap(),
             }
             let waiting = enqueue_in_its_own(&fixture, &store, batch(rule)).await;
-            let blocked = format!(
-                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%\"{}\".%_unique%'",
-                fixture.schema
-            );
-            eventually("the other call waits", || async {
-                (one(&watcher, &blocked).await > 0).then_some(())
-            })
-            .await;
+            another_waits(&fixture, &watcher).await;
             tokio::time::sleep(WINDOW * 2).await;
             transaction.rollback().await.unwrap();
             let stored = waiting.await.unwrap();

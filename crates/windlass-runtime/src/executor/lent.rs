@@ -2,7 +2,7 @@
 
 use super::{
     activate,
-    running::{concluded, note, said_last, stored_last},
+    running::{said_last, stored_last},
 };
 use crate::{
     Context, Settling,
@@ -126,8 +126,8 @@ impl Origin {
     /// How a job is settled whose handler has said everything.
     fn conclude(&self, job: Unattended, ended: Ended) -> Done {
         let Unattended { scope, ending, begun, done, .. } = job;
-        note(&self.core, &scope, ending.id, begun, &ended);
-        Done { settlement: concluded(&self.core, &scope, &self.found, &ending, ended), ..done }
+        ended.note(&self.core, &scope, ending.id, begun);
+        Done { settlement: ending.settlement(&self.core, &scope, &self.found, ended), ..done }
     }
 }
 

@@ -78,11 +78,11 @@ pub(super) fn begin(
         }
         Err(panic) => Ended::Panic(panic),
     };
-    note(core, scope, id, begun, &ended);
+    ended.note(core, scope, id, begun);
     let stored = said_last(scope, id);
     match stored.is_some() || leaks(&ended) {
         true => Running::boxed(scope, found, ending, done, Stage::Ended(stored, ended)),
-        false => over(concluded(core, scope, found, &ending, ended)),
+        false => over(ending.settlement(core, scope, found, ended)),
     }
 }
 
@@ -118,13 +118,13 @@ impl Running {
             Stage::Ended(stored, ended) => (stored, ended),
             Stage::Handler(attempt, begun) => {
                 let ended = attempt.end(core, &scope).await;
-                note(core, &scope, id, begun, &ended);
+                ended.note(core, &scope, id, begun);
                 (said_last(&scope, id), ended)
             }
             Stage::Suspect(job) => {
                 // Out of the way of the many that are not.
                 let (begun, ended) = Box::pin(run_alone(core, &scope, &found, done.index, job)).await;
-                note(core, &scope, id, begun, &ended);
+                ended.note(core, &scope, id, begun);
                 (said_last(&scope, id), ended)
             }
         };
@@ -134,37 +134,13 @@ impl Running {
         if leaks(&ended) {
             std::future::pending::<()>().await;
         }
-        Done { settlement: concluded(core, &scope, &found, &ending, ended), waited: true, ..done }
+        Done { settlement: ending.settlement(core, &scope, &found, ended), waited: true, ..done }
     }
 }
 
 /// Whether its executor is never heard of again: a defect for the chaos checker to find.
 fn leaks(ended: &Ended) -> bool {
     cfg!(feature = "bug_slot_leak_on_panic") && matches!(ended, Ended::Panic(_))
-}
-
-pub(super) fn note(
-    core: &Core,
-    scope: &ClaimScope,
-    id: JobId,
-    begun: Option<Box<meter::Begun>>,
-    ended: &Ended,
-) {
-    if let Some(begun) = begun.filter(|_| ended.ran() && !scope.goes_back(id)) {
-        core.meter.note(&scope.queue, &begun);
-    }
-}
-
-/// How a job is settled whose handler has said everything.
-pub(super) fn concluded(
-    core: &Core,
-    scope: &ClaimScope,
-    found: &Found,
-    ending: &Ending,
-    ended: Ended,
-) -> Settlement {
-    let switch = scope.forget_switch(ending.id);
-    ending.settlement(core, scope, found, ended, switch.as_deref())
 }
 
 /// Runs a job that may have killed workers, when no other one of those runs.
