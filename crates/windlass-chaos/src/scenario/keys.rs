@@ -13,11 +13,14 @@ use windlass::{Client, KeyLimit, RateLimit};
 
 /// Few, so that each has jobs waiting.
 const KEYS: u32 = 8;
+/// In full, for 200,000 jobs in eight minutes. As many jobs a second for each key as of the few, those with a rate got more, retries included,
+/// than they may start.
+const FULL_KEYS: u32 = 240;
 
 pub(super) fn run(trial: &Trial) -> Result<Ended> {
     let ground = Ground::proxied(trial)?;
     let mut run = ground.open(trial)?;
-    run.rules.keys = KEYS;
+    run.rules.keys = trial.scaled(FULL_KEYS, KEYS);
     let rate = RateLimit::new(2, Duration::from_millis(400));
     run.rules.key_rate = Some(rate);
     let limited = run.block_on(async {
@@ -27,7 +30,7 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
             let few = KeyLimit::default().with_concurrency(KEY_LIMIT as u32);
             let rated = few.with_rate(rate);
             client.limit_keys("default", few).await?;
-            for key in 0..KEYS {
+            for key in 0..run.rules.keys {
                 let limit = match key {
                     key if is_serial(key) => KeyLimit::serial(),
                     key if has_rate(key) => rated,
@@ -42,7 +45,9 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
     if !limited {
         return Ok(Ended::Skipped("this store limits no keys".to_owned()));
     }
-    limits::storm(run, &ground, trial, &[(Mix::Varied, 20.0), (Mix::Failing, 20.0)])
+    let rates = trial
+        .scaled([(Mix::Varied, 310.0), (Mix::Failing, 110.0)], [(Mix::Varied, 20.0), (Mix::Failing, 20.0)]);
+    limits::storm(run, &ground, trial, &rates)
 }
 
 /// Gives every key this limit.
