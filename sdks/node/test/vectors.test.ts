@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as windlassPackage from 'windlass'
 import { cancel, defineJob, discard, retry, schedule, snooze, WindlassError, type EnqueueOptions, type OnceOptions, type RetryPolicy, type Windlass } from 'windlass'
+import { enqueueManySql } from 'windlass/sql'
 import { errorOf } from '#internal/errors'
 import { milliseconds } from '#internal/duration'
 import { canonical } from '../conformance/canonical.js'
@@ -157,4 +158,13 @@ onSqlite('unique jobs have the keys of the vectors', async ({ windlass }) => {
     ids.set(vector.key, id)
   }
   for (const vector of list('unique.json', 'refused')) await refused(vector.what, () => send(vector), { code: vector.code })
+})
+
+test('statements of several jobs say the texts of the vectors, by which they take their keys', () => {
+  for (const { what, kind, queue, args, scope, by, fields, preimage } of list('unique.json', 'keys')) {
+    if (by === 'key') continue
+    const unique = fields ? { fields, in: scope } : { args: true as const, in: scope }
+    const [, [jobs]] = enqueueManySql(defineJob<unknown>(kind, { queue, unique }), [JSON.parse(args), {}])
+    assert.equal(JSON.parse(jobs!)[0].unique_text, preimage, what)
+  }
 })

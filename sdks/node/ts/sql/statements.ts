@@ -22,8 +22,10 @@ const jobs = (param: string) => `(SELECT jsonb_agg((j - 'delay_ms' - 'expires_in
   `'timeout', (j->>'timeout_ms')::int8 * interval '1 millisecond')) ORDER BY n) ` +
   `FROM jsonb_array_elements(${param}::text::jsonb) WITH ORDINALITY AS job(j, n))`
 
-// Jobs come in the order of their keys, and n is the place of each in the call.
-const UNIQUE = `SELECT u.id FROM jsonb_array_elements($1::text::jsonb) AS job(j), LATERAL {schema}.enqueue_unique(` +
+// Keys in ascending order, as all of Windlass's statements take them: transactions that took the same ones in another order would wait for each other. Jobs
+// of one key, which is the first half of the hash, keep the order of the call, in which each meets those before it. Ids come in that of the call.
+const UNIQUE = `SELECT u.id FROM (SELECT j, n FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS job(j, n) ` +
+  `ORDER BY sha256(convert_to(j->>'unique_text', 'UTF8')), n OFFSET 0) AS jobs, LATERAL {schema}.enqueue_unique(` +
   `j->>'kind', j->'args', unique_key => j->>'unique_key', ` +
   `unique_fields => CASE WHEN j->'unique_fields' IS NOT NULL THEN ARRAY(SELECT jsonb_array_elements_text(j->'unique_fields')) END, ` +
   `unique_in => coalesce(j->>'unique_in', 'kind'), unique_until => coalesce(j->>'unique_until', 'finished'), ` +
@@ -31,7 +33,7 @@ const UNIQUE = `SELECT u.id FROM jsonb_array_elements($1::text::jsonb) AS job(j)
   `max_wait => (j->>'max_wait_ms')::int8 * interval '1 millisecond', queue => coalesce(j->>'queue', 'default'), ` +
   `priority => coalesce((j->>'priority')::int4, 0), max_attempts => coalesce((j->>'max_attempts')::int4, 20), ` +
   `scheduled_at => coalesce((j->>'scheduled_at')::timestamptz, clock_timestamp() + (j->>'delay_ms')::int8 * interval '1 millisecond'), ` +
-  `key => j->>'key', meta => j->'meta') AS u ORDER BY (j->>'n')::int4`
+  `key => j->>'key', meta => j->'meta') AS u ORDER BY n`
 
 /**
  * The statement that enqueues a job, for any driver of PostgreSQL, edge runtimes included. It gives one row with the column `id`.
@@ -63,8 +65,10 @@ export function enqueueManySql<J extends JobDefinition> (job: J, args: Array<Arg
   }
   if (byArgs || one.unique_key !== undefined || one.unique_fields !== undefined) {
     refuseUnique(one, idempotencyKey)
-    const places = inOneOrder(texts, one.unique_fields as readonly string[] | undefined)
-    return [UNIQUE.replace('{schema}', () => name), [list(places.map(n => `${start},"n":${n},"args":${texts[n]}}`))]]
+    // One job needs no order, and those of one key have that of the call.
+    const ordered = texts.length > 1 && one.unique_key === undefined
+    const same = (text: string) => ordered ? `"unique_text":${JSON.stringify(uniqueText(one, text))},` : ''
+    return [UNIQUE.replace('{schema}', () => name), [list(texts.map(text => `${start},${same(text)}"args":${text}}`))]]
   }
   const all = list(texts.map(text => `${start},"args":${text}}`))
   if (idempotencyKey !== undefined) {
@@ -82,22 +86,21 @@ function wellFormed (text: string, what: string, refused: typeof InvalidArgs | t
   throw new refused(refused === InvalidArgs ? 'invalid_args' : 'invalid_option', `${what} have ${code === '0000' ? 'a NUL character' : 'half of a surrogate pair'}, which is no text that can be stored`)
 }
 
-/** The places of jobs in the order of what makes them unique: transactions that take the same keys in another order would wait for each other. */
-function inOneOrder (texts: string[], fields: readonly string[] | undefined): number[] {
-  const places = [...texts.keys()]
-  if (texts.length < 2) return places
-  const keys = texts.map(text => {
-    const args = JSON.parse(text)
-    return JSON.stringify(sorted(fields ? fields.map(field => args?.[field]) : args))
-  })
-  return places.sort((a, b) => keys[a]! < keys[b]! ? -1 : Number(keys[a]! > keys[b]!))
+/** The text whose hash begins with the key of a job that is unique by args: docs/design/unique.md. The server makes the key itself; this says its place among others. */
+function uniqueText (job: WireJob, text: string): string {
+  const args = JSON.parse(text)
+  const fields = job.unique_fields as readonly string[] | undefined
+  const value = fields ? Object.fromEntries(fields.map(field => [field, args?.[field]])) : args
+  const scope = job.unique_in ?? 'kind'
+  return canonical([scope, scope === 'kind' ? job.kind : job.queue ?? 'default', fields ? 'fields' : 'args', value])
 }
 
-/** The value with the fields of all objects in one order. */
-function sorted (value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted)
-  if (typeof value !== 'object' || value === null) return value
-  return Object.entries(value).sort(([a], [b]) => a < b ? -1 : 1).flatMap(([name, part]) => [name, sorted(part)])
+/** A value that was read from JSON in the canonical form of RFC 8785: what the language writes, with the fields of objects in the order of their names. */
+function canonical (value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null'
+  const fields = Object.entries(value).sort(([a], [b]) => a < b ? -1 : 1)
+  return `{${fields.map(([name, part]) => `${JSON.stringify(name)}:${canonical(part)}`).join(',')}}`
 }
 
 /** What the SQL function for unique jobs does not take, by its names on the wire and here. */
