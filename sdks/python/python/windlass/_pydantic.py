@@ -61,8 +61,17 @@ def _names(name: str, field: Any) -> tuple[str, str, Any]:
     return name, field.serialization_alias or name, choices[0] if choices else read
 
 
+def _in_one_order(value: Any) -> Any:
+    """A value of JSON with its lists in one order, at any depth: some of them are sets, which come back in another one."""
+    if isinstance(value, dict):
+        return {name: _in_one_order(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return sorted(map(_in_one_order, value), key=lambda part: json.dumps(part, sort_keys=True))
+    return value
+
+
 def _difference(one: Any, other: Any, place: str) -> str | None:
-    """Where two values of JSON differ. The order of lists does not count: some of them are sets."""
+    """Where two values of JSON differ."""
     if isinstance(one, dict) and isinstance(other, dict):
         for name in one.keys() | other.keys():
             if name not in one or name not in other:
@@ -70,9 +79,6 @@ def _difference(one: Any, other: Any, place: str) -> str | None:
             if (found := _difference(one[name], other[name], f"{place}.{name}")) is not None:
                 return found
         return None
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        texts = [sorted(json.dumps(part, sort_keys=True) for part in parts) for parts in (one, other)]
-        return None if texts[0] == texts[1] else place
     return None if one == other else place
 
 
@@ -108,7 +114,7 @@ def writer(model: Any) -> Callable[[Any], object]:
             except ValueError as refused:
                 why = why or misfit(refused)
                 continue
-            place = _difference(written, dump(read, form), model.__name__) if has_aliases else None
+            place = _difference(_in_one_order(written), _in_one_order(dump(read, form)), model.__name__) if has_aliases else None
             if place is None:
                 has_read = True
                 return written
