@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, get_args, get_origin
+from typing import Any, Callable
 
 from .errors import InvalidArgs
 
@@ -16,42 +16,76 @@ def misfit(error: Exception) -> str:
     return "; ".join(f"{'.'.join(map(str, one['loc'])) or 'the whole'}: {one['msg']}" for one in found.errors())
 
 
-def _models(annotation: Any, found: dict[type, dict[str, Any]]) -> dict[type, dict[str, Any]]:
-    """The fields of the model, and of each in it: models, and dataclasses of pydantic."""
-    fields = getattr(annotation, "model_fields", None) or getattr(annotation, "__pydantic_fields__", None)
-    if isinstance(annotation, type) and isinstance(fields, dict) and annotation not in found:
-        found[annotation] = fields
-        for field in fields.values():
-            _models(field.annotation, found)
-    for part in get_args(annotation):
-        _models(part, found)
-    return found
+def _schema(model: Any) -> Any:
+    """What pydantic made of a model and all that is in it, of whatever kind: models, dataclasses, typed dictionaries, named tuples, aliases of types.
+    None where it cannot yet, as while a type of it is to be defined."""
+    try:
+        return dict(model.__pydantic_core_schema__)
+    except Exception:  # of pydantic's, which has several
+        return None
 
 
-def _is_secret(annotation: Any) -> bool:
-    kind = get_origin(annotation) or annotation
-    if getattr(kind, "__module__", "") == "pydantic.types" and getattr(kind, "__name__", "") in ("Secret", "SecretStr", "SecretBytes"):
+# What is in a schema that are no schemas: values of the user's, and what is made of models but written for nobody.
+_NO_SCHEMA = {"metadata", "config", "default", "expected", "members", "custom_error_context", "computed_fields"}
+
+
+def _has_aliases(schema: Any) -> bool:
+    """Whether anything in it may be written under another name than it is read by."""
+    if isinstance(schema, (list, tuple)):
+        return any(map(_has_aliases, schema))
+    if not isinstance(schema, dict):
+        return False
+    if any(isinstance(schema.get(name), (str, list)) for name in ("validation_alias", "serialization_alias", "alias")):
         return True
-    return any(_is_secret(part) for part in get_args(annotation))
+    return any(_has_aliases(part) for name, part in schema.items() if name not in _NO_SCHEMA)
 
 
-def _writes_itself(model: Any) -> bool:
-    decorators = getattr(model, "__pydantic_decorators__", None)
-    return bool(getattr(decorators, "field_serializers", None) or getattr(decorators, "model_serializers", None))
+class _Secrets:
+    """Looks for a secret of which pydantic writes stars, and no serializer of the user's something else."""
+
+    def __init__(self) -> None:
+        self._defined: dict[str, Any] = {}
+        self._followed: set[str] = set()
+
+    def find(self, schema: Any, owner: str, place: str) -> str | None:
+        """Where it is, if there is one. The owner is the type that the place is in."""
+        if isinstance(schema, (list, tuple)):
+            places = (f"{owner}.{part['name']}" if isinstance(part, dict) and "name" in part else place for part in schema)
+            return next(filter(None, (self.find(part, owner, where) for part, where in zip(schema, places, strict=True))), None)
+        if not isinstance(schema, dict):
+            return None
+        serializer = schema.get("serialization")
+        function = serializer.get("function") if isinstance(serializer, dict) else None
+        module = getattr(function, "__module__", None) or ""
+        if module == "pydantic.types" and "secret" in getattr(function, "__qualname__", "").lower():
+            return place
+        if function is not None and module.split(".")[0] != "pydantic":
+            return None  # it may write what is in this, too
+        if schema.get("type") == "definitions":
+            self._defined.update({part["ref"]: part for part in schema["definitions"]})
+            return self.find(schema["schema"], owner, place)
+        if schema.get("type") == "definition-ref":
+            name = schema["schema_ref"]
+            if name in self._followed:
+                return None
+            self._followed.add(name)
+            return self.find(self._defined.get(name), owner, place)
+        owner = getattr(schema.get("cls"), "__name__", owner)
+        parts = [part for name, part in schema.items() if name not in _NO_SCHEMA]
+        fields = schema.get("fields")
+        if isinstance(fields, dict):
+            parts = [part for part in parts if part is not fields]
+            parts.extend({**field, "name": name} for name, field in fields.items())
+        return self.find(parts, owner, place)
 
 
 def refuse_secrets(model: Any) -> None:
     """What pydantic writes of a secret is stars: the handler would be given these."""
-    if _writes_itself(model):
-        return  # it may write those of the models in it, too
-    for part, fields in _models(model, {}).items():
-        for name, field in () if _writes_itself(part) else fields.items():
-            written = any(type(note).__name__ in ("PlainSerializer", "WrapSerializer") for note in field.metadata)
-            if not written and _is_secret(field.annotation):
-                raise InvalidArgs(
-                    f"{part.__name__}.{name} is a secret, and pydantic writes stars for it: give the field a serializer, "
-                    "or make it a plain text and the job encrypted=True"
-                )
+    place = _Secrets().find(_schema(model), model.__name__, model.__name__)
+    if place is not None:
+        raise InvalidArgs(
+            f"{place} is a secret, and pydantic writes stars for it: give the field a serializer, or make it a plain text and the job encrypted=True"
+        )
 
 
 def _names(name: str, field: Any) -> tuple[str, str, Any]:
@@ -92,7 +126,7 @@ def writer(model: Any) -> Callable[[Any], object]:
         (False, {}),
     ]
     # Each value is tried where a name may be written that is not read: a model that is not in this value may be in the next one.
-    has_aliases = any(part != name for fields in _models(model, {}).values() for name, field in fields.items() for part in _names(name, field))
+    has_aliases = True
     has_read = False
 
     def dump(value: Any, form: tuple[bool, dict[str, str]]) -> Any:
@@ -103,7 +137,11 @@ def writer(model: Any) -> Callable[[Any], object]:
         return dumped
 
     def write(value: Any) -> object:
-        nonlocal has_read
+        nonlocal has_read, has_aliases
+        if not has_read:  # types that were still to be defined are there by now
+            refuse_secrets(model)
+            schema = _schema(model)
+            has_aliases = schema is None or _has_aliases(schema)
         if has_read and not has_aliases:
             return dump(value, forms[0])
         why: str | None = None
