@@ -107,6 +107,32 @@ def test_whatever_happens_to_a_child_is_a_failed_attempt(app: App) -> None:
     assert "cannot be stored" in str(jobs["json"].reason) and record(app, after).state == "completed"
 
 
+def test_a_child_that_dies_before_it_takes_a_job_costs_that_no_attempt(app: App) -> None:
+    once = child_jobs.facts.with_options(max_attempts=1)
+
+    async def completed(id: int) -> int:
+        job: Any = await app.client.wait(id, LONG)
+        assert (job.state, job.attempt, job.errors) == ("completed", 1, []), job
+        return int(job.result["pid"])
+
+    async def main() -> None:
+        async with app.worker(processes=1):
+            child = await completed(await once.enqueue(n=1))
+            os.kill(child, signal.SIGKILL)
+            assert is_gone(child)
+            child = await completed(await once.enqueue(n=2))
+            # It may also die when the job was sent to it.
+            os.kill(child, signal.SIGSTOP)
+            id = await once.enqueue(n=3)
+            while record(app, id).state != "running":
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.2)
+            os.kill(child, signal.SIGKILL)
+            await completed(id)
+
+    asyncio.run(main())
+
+
 def test_a_thread_that_a_job_left_behind_speaks_of_no_other_job(app: App) -> None:
     first, second = child_jobs.leave.enqueue_many_sync([{"n": 1}, {"n": 2}])
     asyncio.run(drain(app, processes=1))

@@ -2,6 +2,8 @@
 
 It is told ``job`` (one at a time), ``cancel`` with a reason, and ``answer`` to what it asked. It says ``ended`` with what became of the job,
 and asks with ``progress``, ``log``, ``checkpoint``, ``last_checkpoint`` and ``complete_sql``. When the channel closes it ends.
+
+Before it begins a job it writes a byte into a pipe: what dies before that, and not by its job, costs the job no attempt.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import json
 import os
 import queue
 import signal
+import sys
 import threading
 from multiprocessing.connection import Connection as Channel
 from types import SimpleNamespace
@@ -40,14 +43,19 @@ def main(descriptor: int, parent: int) -> None:
     os.set_inheritable(descriptor, False)  # programs that a handler starts would keep the channel open after this process
     channel: Channel[Any, Any] = Channel(descriptor)
     os.register_at_fork(after_in_child=channel.close)
-    Desk(channel).work()
+    # None of a parent of the version before, whose package was replaced while it ran.
+    taken = int(sys.argv[4]) if len(sys.argv) > 4 else None
+    if taken is not None:
+        os.set_inheritable(taken, False)
+    Desk(channel, taken).work()
 
 
 class Desk:
     """Where jobs come in and their ends go out. The parent takes what is said to be of the job that runs."""
 
-    def __init__(self, channel: Channel[Any, Any]) -> None:
+    def __init__(self, channel: Channel[Any, Any], taken: int | None) -> None:
         self._channel = channel
+        self._taken = taken
         self._jobs: queue.SimpleQueue[Turn | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._asking = threading.Lock()
@@ -59,6 +67,8 @@ class Desk:
         """Runs one job after the other."""
         threading.Thread(target=self._listen, name="windlass-parent", daemon=True).start()
         while (turn := self._jobs.get()) is not None:
+            if self._taken is not None:
+                os.write(self._taken, b"1")
             ended, failed = contextvars.Context().run(self._run, turn)
             with self._saying:
                 turn.is_over = True

@@ -61,6 +61,8 @@ class Child(Runner):
         self._connection = connection
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel[Any, Any] | None = None
+        self._takes: Channel[Any, Any] | None = None
+        """Where the child writes a byte before it begins a job. Nobody waits at it: a message would wake this thread for each job."""
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None and self._channel is not None:
@@ -72,26 +74,42 @@ class Child(Runner):
             self._end()
 
     def run(self, desk: _native.ThreadDesk, job: _native.Job) -> Ended | None:
+        return self._run(desk, job, is_last=False)
+
+    def _run(self, desk: _native.ThreadDesk, job: _native.Job, is_last: bool) -> Ended | None:
         try:
             channel = self._started()
             self._send(channel, self._line(job))
-            return self._wait(channel, desk, job)
+            ended = self._wait(channel, desk, job)
+            self._took()
+            return ended
         except (EOFError, OSError, ValueError) as error:
+            is_taken = self._took()
             # At its end of the channel it is dying: the machine may be busy.
             how = self._end(DEATH if isinstance(error, EOFError) else FAREWELL) or str(error)
+            if not is_taken and not is_last and not isinstance(error, ValueError):
+                # It died while it had nothing to do, of the OOM killer perhaps: that costs the job no attempt.
+                logger.warning("job %d (%s): the child process that was to run it %s before it began; another one runs it", job.id, job.kind, how)
+                return self._run(desk, job, is_last=True)
             logger.warning("job %d (%s): its child process %s in attempt %d", job.id, job.kind, how, job.attempt)
             return "retry", None, f"the child process that ran the job {how}"
 
     def _started(self) -> Channel[Any, Any]:
+        if self._is_dead():
+            logger.info("a child process %s while it had nothing to do; another one takes its place", self._end())
         if self._channel is None:
             ours, theirs = Pipe()
-            with theirs:
-                args = [str(theirs.fileno()), json.dumps([place for place in sys.path if isinstance(place, str)]), str(os.getpid())]  # others than texts Python leaves out, too
+            takes, taken = Pipe(duplex=False)
+            os.set_blocking(takes.fileno(), False)
+            with theirs, taken:
+                path = [place for place in sys.path if isinstance(place, str)]  # others than texts Python leaves out, too
+                given = [theirs.fileno(), taken.fileno()]
+                args = [str(given[0]), json.dumps(path), str(os.getpid()), str(given[1])]
                 # A session of its own: Ctrl-C in a terminal is the worker's affair.
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", _BOOT, *args], stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
+                    [sys.executable, "-c", _BOOT, *args], stdin=subprocess.DEVNULL, pass_fds=given, start_new_session=True
                 )
-            self._channel = ours
+            self._channel, self._takes = ours, takes
         return self._channel
 
     def _line(self, job: _native.Job) -> dict[str, Any]:
@@ -121,6 +139,13 @@ class Child(Runner):
             elif reason is not None and now > until:
                 self._end()
                 return stopped(reason)
+
+    def _took(self) -> bool:
+        """Whether the child took a job since this was asked before."""
+        try:
+            return self._takes is not None and os.read(self._takes.fileno(), 64) != b""
+        except BlockingIOError:
+            return False
 
     def _is_dead(self) -> bool:
         return self._process is not None and self._process.poll() is not None
@@ -160,10 +185,11 @@ class Child(Runner):
 
     def _end(self, patience: float = FAREWELL) -> str | None:
         """Ends the child, where it has not ended itself. How it ended, in words, if it did."""
-        process, channel = self._process, self._channel
-        self._process = self._channel = None
-        if channel is not None:
-            channel.close()
+        process, ends = self._process, (self._channel, self._takes)
+        self._process = self._channel = self._takes = None
+        for end in ends:
+            if end is not None:
+                end.close()
         if process is None:
             return None
         try:
