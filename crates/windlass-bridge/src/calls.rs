@@ -11,6 +11,7 @@ mod select;
 mod store;
 mod timings;
 
+pub use enqueue::check_jobs;
 pub(crate) use enqueue::sql_json;
 pub use listed::{ScheduleJson, SchedulesJson, event_json, schedule_json, schedules_json};
 
@@ -25,9 +26,7 @@ use windlass::{Client, Error, ErrorKind};
 /// An unknown operation, a payload that does not fit, and the client's.
 pub(crate) async fn call(client: &Client, op: &str, payload: &str) -> Result<String, Failure> {
     let said = match op {
-        "enqueue" | "enqueue_unique" | "enqueue_sql" | "check_jobs" => {
-            enqueue::call(client, op, payload).await
-        }
+        "enqueue" | "enqueue_unique" | "enqueue_sql" => enqueue::call(client, op, payload).await,
         "job" | "jobs" | "wait" | "args" | "result" | "checkpoint" => jobs::call(client, op, payload).await,
         "audit" | "append_audit" => audit::call(client, op, payload).await,
         "acting_as" => return audit::acting(client, payload).await,

@@ -83,7 +83,6 @@ impl Client {
     /// | `enqueue` | `jobs`: [specs](crate::JobSpec); or `job`, and `args` of several like it; `idempotency_key` | `ids`, `repeated` |
     /// | `enqueue_unique` | the same without a key | `jobs`: `id`, `conflict` |
     /// | `enqueue_sql` | the same | a list of `text`, `params`: to be run by the user's own driver |
-    /// | `check_jobs` | the same | nothing: whether `enqueue_sql` would refuse them |
     /// | `job`, `result`, `checkpoint` | `id` | a record, a value, or null |
     /// | `args` | `id` | the job's args, opened where they are encrypted, or null |
     /// | `wait` | `id`, `timeout_ms` | the record of the job that ended, or null |

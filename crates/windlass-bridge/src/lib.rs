@@ -36,7 +36,7 @@ mod worker;
 mod worker_spec;
 
 pub use call::Call;
-pub use calls::{ScheduleJson, SchedulesJson, event_json, schedule_json, schedules_json};
+pub use calls::{ScheduleJson, SchedulesJson, check_jobs, event_json, schedule_json, schedules_json};
 pub use client::Client;
 pub use collecting::CollectingDesk;
 pub use desk::{Desk, Exchange, Told};

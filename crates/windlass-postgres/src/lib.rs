@@ -92,5 +92,5 @@ mod worker;
 pub use access::Access;
 pub use error::sqlstate_error;
 pub use options::PostgresOptions;
-pub use sql_call::{SqlCall, SqlParam};
+pub use sql_call::{SqlCall, SqlParam, check_sql_jobs};
 pub use store::PostgresStore;

@@ -7,7 +7,7 @@ use crate::{
 use jiff::Timestamp;
 use serde::Serialize;
 use std::borrow::Cow;
-use windlass_core::{Args, Attributes, Error, ErrorKind, JobLease, NewJob, Result, UniqueBatch};
+use windlass_core::{Args, Attributes, Error, ErrorKind, JobLease, Limits, NewJob, Result, UniqueBatch};
 
 /// A call of one of Windlass's SQL functions, for any driver of PostgreSQL: bind the parameters in order, run the
 /// text inside a transaction of yours, read the one column of its rows, `id`, a `bigint`.
@@ -196,6 +196,17 @@ const ENQUEUE_MANY_UNIQUE: &str = "SELECT id FROM (SELECT nth, CASE WHEN j->'uni
 
 const COMPLETE: &str = "SELECT 0::int8 AS id FROM {schema}.complete_in($1::int4, $2::int4, $3::int8, $4::int4, $5::int8, \
     $6::int8::text::xid8)";
+
+/// Whether [`PostgresStore::enqueue_many_sql`] of a store with the default limits takes jobs. Nothing is connected for it.
+///
+/// # Errors
+/// As of that, with the place of the job.
+pub fn check_sql_jobs(jobs: &[NewJob]) -> Result<()> {
+    Limits::default().check(jobs)?;
+    let check =
+        |(at, job): (usize, &NewJob)| alone(job).map(drop).map_err(|error| error.of_job(at, jobs.len()));
+    jobs.iter().enumerate().try_for_each(check)
+}
 
 /// A job as it is stored, and its terms if it is unique. By itself: the statement lets each meet those before it.
 fn alone(job: &NewJob) -> Result<(Cow<'_, NewJob>, Option<Terms>)> {

@@ -94,7 +94,7 @@ pub use traces::Traces;
 #[cfg(feature = "postgres")]
 pub use transaction::SqlTransaction;
 #[cfg(feature = "postgres")]
-pub use windlass_postgres::{Access, SqlCall, SqlParam, sqlstate_error};
+pub use windlass_postgres::{Access, SqlCall, SqlParam, check_sql_jobs, sqlstate_error};
 #[cfg(feature = "sqlite")]
 pub use windlass_sqlite::{Clock as SqliteClock, fork};
 pub use worker::Worker;

@@ -44,6 +44,13 @@ pub fn open<'env>(
     })
 }
 
+/// Whether a statement of `enqueue_sql` would refuse these jobs, as `enqueue` takes them. No store is needed for it.
+#[allow(clippy::needless_pass_by_value, reason = "as napi hands it over")]
+#[napi(catch_unwind)]
+pub fn check_jobs(jobs: String) -> Result<()> {
+    windlass_bridge::check_jobs(&jobs).map_err(|failure| error(&failure))
+}
+
 #[napi]
 impl NativeClient {
     /// Starts operations of the store, JSON text in and out. Their answers come under their numbers, above 0. Those with a negative number may be ended.

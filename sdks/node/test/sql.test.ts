@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createServer, type AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { sql as drizzleSql } from 'drizzle-orm'
@@ -302,6 +303,24 @@ onPostgres('what is refused leaves the transaction as it was', async ({ windlass
   const id = await windlass.enqueueIn(client, any, { a: '\\u0000 \\ud800 \u{1f600}' })
   await client.query('commit')
   assert.deepEqual((await windlass.job(id))!.args, { a: '\\u0000 \\ud800 \u{1f600}' })
+})
+
+onPostgres('a job is stored in a transaction at once, whatever Windlass itself reaches', async ({ windlass, url }, t) => {
+  const silent = createServer(() => {}) // which takes a connection, and never answers
+  await new Promise<void>(listening => silent.listen(0, '127.0.0.1', listening))
+  t.after(() => silent.close())
+  const { search } = new URL(url)
+  const refused = new URL(url)
+  refused.username = 'nobody_here'
+  for (const elsewhere of [refused.href, `postgres://me@127.0.0.1:${(silent.address() as AddressInfo).port}/app${search}`]) {
+    const of = new Windlass(elsewhere)
+    const began = Date.now()
+    const ids = await begin(pool(t), async tx => [await of.enqueueIn(tx, mail, { to: 'a' }), ...await of.enqueueManyIn(tx, mail, [{ to: 'b' }], { unique: { args: true } })])
+    assert.ok(Date.now() - began < 5_000, `${elsewhere}: ${Date.now() - began} ms`)
+    for (const id of ids as number[]) assert.equal((await windlass.job(id))!.kind, 'mail.send')
+    await assert.rejects(of.enqueueManyIn({ query: () => assert.fail('asked') }, mail, [{ to: 'a' }], { priority: 101 }), { name: 'InvalidOption', message: /101/ })
+    await of.close()
+  }
 })
 
 onPostgres('unique jobs of a transaction take their keys in one order, and answer in that of the call', async ({ windlass, url }, t) => {

@@ -1,7 +1,8 @@
 import type { Connection } from './connection.js'
 import type { JobDefinition } from './define.js'
 import { bulk, bulkText, checkedAnd, needsJob, sending } from './enqueue.js'
-import { Unavailable, Unsupported } from './errors.js'
+import { Unsupported } from './errors.js'
+import { addon, direct } from './native.js'
 import type { EnqueueOptions } from './options.js'
 import { idsOf, runSql, type EnqueueSqlOptions } from './sql/enqueue_by.js'
 import type { Executor, Row } from './sql/executor.js'
@@ -21,8 +22,8 @@ async function store (on: Connection, schema: string, executor: Executor, job: J
   if (args.length === 0) return []
   const { statement, jobs } = await checkedAnd(job, args, () =>
     ({ statement: enqueueManySql(job, args, { ...options, schema: other ?? schema }), jobs: bulkText(job, args, rest) }))
-  // What the server refused would end the user's transaction. A store that Windlass does not reach itself is left to the user's connection.
-  await on.text('check_jobs', jobs).catch(error => { if (!(error instanceof Unavailable)) throw error })
+  // What the server refused would end the user's transaction. No connection of Windlass's own is asked: it may not reach the store, and the transaction would wait.
+  direct(() => addon().checkJobs(jobs))
   return idsOf(await runSql(executor, statement))
 }
 

@@ -5,6 +5,7 @@ import { errorOf, WindlassError, type ErrorCode } from './errors.js'
 /** What the addon exports. This file alone loads it; src/*.rs says what its parts do. */
 interface Addon {
   version (): string
+  checkJobs (jobs: string): void
   open (url: string, keys: string | undefined, isTest: boolean, bell: () => void): Promise<NativeClient>
   startWorker (client: NativeClient, spec: string, bell: () => void): Promise<NativeWorker>
   cli (args: string[]): number

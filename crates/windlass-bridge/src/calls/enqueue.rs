@@ -1,5 +1,5 @@
 use super::{read, say};
-use crate::JobSpec;
+use crate::{Failure, JobSpec};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use windlass::{
@@ -45,6 +45,17 @@ fn of_job<T>(job: Result<T>, at: usize, count: usize) -> Result<T> {
     job.map_err(|error| error.of_job(at, count))
 }
 
+/// Whether `enqueue_sql` would refuse jobs, as it takes them: for statements of the caller's own, which the server would refuse amid a transaction.
+/// No store is asked.
+///
+/// # Errors
+/// As of that operation of a client without keys.
+pub fn check_jobs(payload: &str) -> Result<(), Failure> {
+    let enqueue: Enqueue<'_> = read(payload)?;
+    windlass::check_sql_jobs(&enqueue.jobs()?)?;
+    Ok(())
+}
+
 pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<String> {
     let mut enqueue: Enqueue<'_> = read(payload)?;
     let key = enqueue.idempotency_key.take();
@@ -59,10 +70,6 @@ pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
             .into_iter()
             .map(|job| client.enqueue_sql(job).map(sql_json))
             .collect::<Result<Vec<_>>>()?),
-        ("check_jobs", None) => {
-            jobs.into_iter().try_for_each(|job| client.enqueue_sql(job).map(drop))?;
-            say(&json!({}))
-        }
         ("enqueue", None) => say(&json!({ "ids": client.enqueue_many(jobs).await?, "repeated": false })),
         ("enqueue", Some(key)) => {
             let EnqueuedOnce { ids, repeated } = client.enqueue_many_once(&key, jobs).await?;

@@ -306,6 +306,24 @@ fn the_store_tells_its_state_and_keeps_its_policy() {
 }
 
 #[test]
+fn jobs_for_a_statement_are_checked_without_a_store() {
+    let check = |jobs: Value| windlass_bridge::check_jobs(&jobs.to_string());
+    let unique = json!({"kind": "a", "unique_fields": ["user"]});
+    check(json!({"job": {"kind": "a"}, "args": [{}, 1, "x"]})).unwrap();
+    check(json!({"job": unique, "args": [{"user": 7}, {"user": 7}]})).unwrap();
+    for (jobs, code, words) in [
+        (json!({"job": {"kind": "a", "queue": "a b"}}), "invalid_name", "a b"),
+        (json!({"job": {"kind": "a", "priority": 101}}), "invalid_option", "101"),
+        (json!({"job": unique, "args": [{"user": 7}, {}]}), "invalid_args", "job 1 of 2"),
+        (json!({"job": {"kind": "a", "encrypted": true}}), "invalid_option", "have to be encrypted"),
+        (json!({"job": {"kind": "a", "x": 1}}), "invalid_option", "unknown field `x`"),
+    ] {
+        let failure = check(jobs).unwrap_err();
+        assert!(failure.code == code && failure.message.contains(words), "{failure}");
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_refused_and_changes_nothing() {
     let store = Store::new();
     for (op, payload, code, words) in [
