@@ -55,9 +55,11 @@ impl CronRule {
         for (field, text) in FIELDS.iter().zip(&fields) {
             field.check(text)?;
         }
+        let for_parser: Vec<_> =
+            FIELDS.iter().zip(&fields).map(|(field, text)| field.for_parser(text)).collect();
         let parser = CronParser::builder().seconds(Seconds::Required).year(Year::Disallowed).build();
         let cron = parser
-            .parse(&fields.join(" "))
+            .parse(&for_parser.join(" "))
             .map_err(|cause| invalid(format!("{whole:?} is not an expression: {cause}")))?;
         let rule = Self { cron, names_hours: !fields[2].contains(['*', '/']) };
         // Nothing is rarer than a 29th of February on one day of the week: once in 40 years at worst.

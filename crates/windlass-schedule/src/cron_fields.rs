@@ -46,7 +46,8 @@ impl Field {
     /// Which field, which part of it, and what is allowed.
     pub(crate) fn check(&self, text: &str) -> Result<()> {
         for part in text.split(',') {
-            if let Err(why) = self.check_part(part) {
+            let whole = part.len() == text.len();
+            if let Err(why) = self.check_part(part, whole) {
                 let (name, allowed) = (self.name, self.allowed());
                 return Err(invalid(format!(
                     "the {name} field {text:?} is wrong at {part:?}: {why}; allowed are {allowed}"
@@ -75,7 +76,23 @@ impl Field {
         format!("{least} to {most}{names}, *, lists (a,b), ranges (a-b), steps (*/n, a-b/n){special}")
     }
 
-    fn check_part(&self, part: &str) -> std::result::Result<(), String> {
+    /// The text as the parser is to have it. To it 0 is Sunday at the end of a range, too, so that 1-0 would run backwards.
+    pub(crate) fn for_parser(&self, text: &str) -> String {
+        let part = |part: &str| {
+            let (range, step) = part.split_at(part.find('/').unwrap_or(part.len()));
+            match range.split_once('-') {
+                Some((from, to)) if self.is_sunday(to) && !self.is_sunday(from) => format!("{from}-7{step}"),
+                _ => part.to_owned(),
+            }
+        };
+        text.split(',').map(part).collect::<Vec<_>>().join(",")
+    }
+
+    fn is_sunday(&self, text: &str) -> bool {
+        self.special == Special::DayOfWeek && self.number(text) == Ok(0)
+    }
+
+    fn check_part(&self, part: &str, whole: bool) -> std::result::Result<(), String> {
         if part.is_empty() {
             return Err("a list has nothing between its commas".to_owned());
         }
@@ -88,12 +105,16 @@ impl Field {
                 },
             };
             let longest = range.end() - range.start();
-            return match step.parse::<u16>() {
-                Ok(step) if (1..=longest.max(1)).contains(&step) => Ok(()),
+            return match steps(step) {
+                Some(step) if (1..=longest.max(1)).contains(&step) => Ok(()),
                 _ => Err(format!("a step here must be 1 to {}", longest.max(1))),
             };
         }
-        if part == "*" || self.is_special(part)? || self.range(part)?.is_some() {
+        let is_any = part == "*" || part == "?" && self.special != Special::None;
+        if is_any && !whole {
+            return Err("it stands alone, not in a list".to_owned());
+        }
+        if is_any || self.is_special(part)? || self.range(part)?.is_some() {
             return Ok(());
         }
         self.number(part).map(drop)
@@ -101,7 +122,7 @@ impl Field {
 
     /// What to write instead of a step from one number.
     fn steps_from(&self, from: u16, step: &str) -> String {
-        let step = step.parse::<u16>().unwrap_or(1);
+        let step = steps(step).unwrap_or(1);
         format!("a step needs a range to step through, as in */{step} or {from}-{}/{step}", self.most)
     }
 
@@ -132,16 +153,15 @@ impl Field {
     }
 
     fn is_special(&self, text: &str) -> std::result::Result<bool, String> {
-        let upper = text.to_ascii_uppercase();
+        let is = |wanted: &str| text.eq_ignore_ascii_case(wanted);
         match self.special {
             Special::None => Ok(false),
-            Special::DayOfMonth if upper == "L" || upper == "LW" || upper == "?" => Ok(true),
-            Special::DayOfMonth => match upper.strip_suffix('W') {
+            Special::DayOfMonth if is("L") || is("LW") => Ok(true),
+            Special::DayOfMonth => match text.strip_suffix(['W', 'w']) {
                 Some(day) => self.number(day).map(|_| true),
                 None => Ok(false),
             },
-            Special::DayOfWeek if upper == "?" => Ok(true),
-            Special::DayOfWeek => match (upper.strip_suffix('L'), upper.split_once('#')) {
+            Special::DayOfWeek => match (text.strip_suffix(['L', 'l']), text.split_once('#')) {
                 (Some(day), _) => self.number(day).map(|_| true),
                 (None, Some((day, "1" | "2" | "3" | "4" | "5"))) => self.number(day).map(|_| true),
                 (None, Some(_)) => Err("which one of the month must be #1 to #5".to_owned()),
@@ -149,6 +169,12 @@ impl Field {
             },
         }
     }
+}
+
+/// The number of a step, which has no sign before it.
+fn steps(text: &str) -> Option<u16> {
+    let is_number = text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|steps| is_number && *steps < 10_000)
 }
 
 fn shorten(text: &str) -> String {

@@ -39,13 +39,13 @@ BEGIN
         END IF;
     END LOOP;
     -- Where a day of the week is named, too, either will do.
-    IF v_fields[6] = '*' AND NOT v_longest >= ANY (v_days) THEN
+    IF v_fields[6] IN ('*', '?') AND NOT v_longest >= ANY (v_days) THEN
         RAISE 'schedule "%": % never ticks: no month has such a day', p_name, to_json(p_cron) USING ERRCODE = 'WL003';
     END IF;
 END $$;
 
--- cron_values(name, field, text): the numbers that a field (1 to 6: second, minute, hour, day of month, month, day of week) selects; NULL where it says more
--- than numbers.
+-- cron_values(name, field, text): the numbers that a field (1 to 6: second, minute, hour, day of month, month, day of week) selects, of nW the n; NULL
+-- where it says more than numbers.
 CREATE OR REPLACE FUNCTION {schema}.cron_values(p_name text, p_field integer, p_text text) RETURNS integer[]
     LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -66,16 +66,17 @@ BEGIN
     FOREACH v_part IN ARRAY string_to_array(p_text, ',') LOOP
         v_step := CASE WHEN v_part LIKE '%/%' THEN substr(v_part, strpos(v_part, '/') + 1) END;
         v_of := CASE WHEN v_step IS NULL THEN v_part ELSE split_part(v_part, '/', 1) END;
-        v_why := CASE WHEN v_part = '' THEN 'a list has nothing between its commas' END;
-        v_range := CASE WHEN v_of = '*' THEN ARRAY[v_least, v_most] END;
+        v_range := CASE WHEN v_of = '*' OR v_part = '?' AND p_field IN (4, 6) THEN ARRAY[v_least, v_most] END;
+        v_why := CASE WHEN v_part = '' THEN 'a list has nothing between its commas'
+            WHEN v_range IS NOT NULL AND v_step IS NULL AND v_part <> p_text THEN 'it stands alone, not in a list' END;
         v_ends := ARRAY[v_of];
         IF v_why IS NULL AND v_range IS NULL THEN
-            IF v_step IS NULL AND (p_field IN (4, 6) AND v_of = '?' OR p_field = 4 AND upper(v_of) IN ('L', 'LW')) THEN
+            IF v_step IS NULL AND p_field = 4 AND upper(v_of) IN ('L', 'LW') THEN
                 v_more := true;
                 CONTINUE;
             ELSIF v_step IS NULL AND (p_field = 4 AND v_of ~* 'W$' OR p_field = 6 AND v_of ~* 'L$') THEN
                 v_ends := ARRAY[left(v_of, -1)];
-                v_more := true;
+                v_more := v_more OR p_field = 6;
             ELSIF v_step IS NULL AND p_field = 6 AND v_of LIKE '%#%' THEN
                 v_ends := ARRAY[split_part(v_of, '#', 1)];
                 v_more := true;
@@ -95,14 +96,14 @@ BEGIN
             END LOOP;
             IF v_why IS NULL AND v_step IS NOT NULL AND cardinality(v_ends) = 1 THEN
                 v_why := format('a step needs a range to step through, as in */%s or %s-%s/%s',
-                    CASE WHEN v_step ~ '^[0-9]{1,4}$' THEN v_step::integer ELSE 1 END, v_number, v_most, CASE WHEN v_step ~ '^[0-9]{1,4}$' THEN v_step::integer ELSE 1 END);
+                    CASE WHEN v_step ~ '^0*[0-9]{1,4}$' THEN v_step::integer ELSE 1 END, v_number, v_most, CASE WHEN v_step ~ '^0*[0-9]{1,4}$' THEN v_step::integer ELSE 1 END);
             END IF;
             IF p_field = 6 AND v_range[2] = 0 THEN v_range[2] := 7; END IF; -- MON-SUN
             IF v_why IS NULL AND v_range[1] > v_range[2] THEN v_why := 'a range must not run backwards; write it as a list of two'; END IF;
         END IF;
         IF v_why IS NULL AND v_step IS NOT NULL THEN
             v_number := greatest(v_range[2] - v_range[1], 1);
-            IF v_step !~ '^[0-9]{1,4}$' OR v_step::integer NOT BETWEEN 1 AND v_number THEN v_why := 'a step here must be 1 to ' || v_number; END IF;
+            IF v_step !~ '^0*[0-9]{1,4}$' OR v_step::integer NOT BETWEEN 1 AND v_number THEN v_why := 'a step here must be 1 to ' || v_number; END IF;
         END IF;
         IF v_why IS NOT NULL THEN
             RAISE 'schedule "%": the % field % is wrong at %: %; allowed are % to %, *, lists (a,b), ranges (a-b), steps (*/n, a-b/n)%', p_name,

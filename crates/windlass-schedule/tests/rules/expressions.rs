@@ -39,6 +39,9 @@ fn five_and_six_fields_aliases_and_intervals() {
         ("0 0 15W * *", ["2026-01-15 Thu 00:00:00", "2026-02-16 Mon 00:00:00"]),
         ("0 0 * * 5#2", ["2026-01-09 Fri 00:00:00", "2026-02-13 Fri 00:00:00"]),
         ("0 0 * * FRIL", ["2026-01-30 Fri 00:00:00", "2026-02-27 Fri 00:00:00"]),
+        ("0 9 * * 1-0", ["2026-01-01 Thu 09:00:00", "2026-01-02 Fri 09:00:00"]),
+        ("0 9 * * 6-0/1,mon", ["2026-01-03 Sat 09:00:00", "2026-01-04 Sun 09:00:00"]),
+        ("0 9 * * 0-0", ["2026-01-04 Sun 09:00:00", "2026-01-11 Sun 09:00:00"]),
         ("0 0 13 * ?", ["2026-01-13 Tue 00:00:00", "2026-02-13 Fri 00:00:00"]),
         ("0 0 ? * FRI", ["2026-01-02 Fri 00:00:00", "2026-01-09 Fri 00:00:00"]),
         // Both days are named: either will do, as everywhere.
@@ -105,6 +108,10 @@ fn what_is_no_expression_is_told_which_field_and_what_is_allowed() {
         ("+5 * * * *", "is not a value of this field"),
         ("0 0 * * 5#6", "must be #1 to #5"),
         ("0 0 30 2 *", "never ticks"),
+        ("*,5 * * * *", "the minute field \"*,5\" is wrong at \"*\": it stands alone, not in a list"),
+        ("* * *,? * *", "the day of month field \"*,?\" is wrong at \"*\": it stands alone"),
+        ("0 0 * * 5,?", "the day of week field \"5,?\" is wrong at \"?\": it stands alone"),
+        ("*/+5 * * * *", "a step here must be 1 to 59"),
         ("@dayly", "unknown alias \"@dayly\"; known are @yearly"),
         ("@reboot", "unknown alias"),
         ("@daily *", "unknown alias"),
@@ -122,6 +129,18 @@ fn what_is_no_expression_is_told_which_field_and_what_is_allowed() {
         assert!(said.starts_with("schedule \"s\": "), "{said}");
     }
     assert!(refusal(&schedule(&"0,".repeat(101))).contains("202 bytes"));
+}
+
+/// What the parser would say of it names no field.
+#[test]
+fn whatever_passes_the_check_is_read() {
+    let from = "2026-01-01T00:00:00Z".parse().unwrap();
+    for cron in crate::grammar::expressions() {
+        match Timing::of(&schedule(&cron)) {
+            Ok(timing) => assert!(timing.next_after(from).is_some(), "{cron}"),
+            Err(error) => assert!(!error.to_string().contains("is not an expression"), "{error}"),
+        }
+    }
 }
 
 #[test]

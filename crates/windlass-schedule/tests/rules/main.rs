@@ -2,3 +2,4 @@
 mod daylight;
 mod decisions;
 mod expressions;
+mod grammar;

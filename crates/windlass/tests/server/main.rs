@@ -17,6 +17,8 @@ mod encryption;
 mod failover;
 #[cfg(unix)]
 mod faults;
+#[path = "../../../windlass-schedule/tests/rules/grammar.rs"]
+mod grammar;
 #[cfg(unix)]
 #[path = "../own_cluster/mod.rs"]
 mod own_cluster;

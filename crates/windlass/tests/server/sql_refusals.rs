@@ -1,7 +1,7 @@
 //! What SQL is asked for and cannot be is refused in the words of the programs, and nothing of it stays.
 
 use tokio_postgres::NoTls;
-use windlass::{Client, ConnectOptions, JobFilter, JobId, ScheduleFilter};
+use windlass::{Args, Client, ConnectOptions, JobFilter, JobId, NewJob, Schedule, ScheduleFilter};
 
 const SCHEMA: &str = "facade_sql_refusals";
 
@@ -78,6 +78,27 @@ async fn expressions_are_refused_as_programs_refuse_them() {
     let listed = client.schedules().list(&ScheduleFilter::default()).await.unwrap();
     assert_eq!((listed.len(), listed[0].record.schedule().unwrap().cron()), (1, "EVERY 5m"));
     client.schedules().remove("s").await.unwrap();
+    client.close().await;
+}
+
+/// What SQL took and no program reads was created, and never fired.
+#[tokio::test]
+async fn expressions_are_read_as_programs_read_them() {
+    let (client, db) = connect().await;
+    let said = format!(
+        "CREATE FUNCTION pg_temp.said(cron text) RETURNS text LANGUAGE plpgsql AS $$
+         BEGIN PERFORM {SCHEMA}.check_cron('s', cron); RETURN NULL; EXCEPTION WHEN OTHERS THEN RETURN SQLERRM; END $$"
+    );
+    db.batch_execute(&said).await.unwrap();
+    let expressions = crate::grammar::expressions();
+    let all = "SELECT pg_temp.said(cron) FROM unnest($1::text[]) WITH ORDINALITY AS a (cron, at) ORDER BY at";
+    let of_sql = db.query(all, &[&expressions]).await.unwrap();
+    assert_eq!(of_sql.len(), expressions.len());
+    for (cron, of_sql) in expressions.iter().zip(of_sql) {
+        let job = NewJob::new("k", Args::parse("{}").unwrap());
+        let of_programs = windlass_schedule::Timing::of(&Schedule::new("s", cron, job)).err();
+        assert_eq!(of_sql.get::<_, Option<String>>(0), of_programs.map(|error| error.to_string()), "{cron}");
+    }
     client.close().await;
 }
 
