@@ -35,6 +35,7 @@ mod id;
 mod inspect;
 mod job_filter;
 mod key_limits;
+mod left_out;
 mod limits;
 mod millis;
 mod new_job;

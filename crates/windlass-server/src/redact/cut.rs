@@ -1,12 +1,39 @@
-//! Texts of which the store kept the beginning: it may end within what is to be hidden.
+//! Texts of which not all was kept: they may end, and begin, within what is to be hidden.
 
 use windlass::Limits;
 
 /// The most that one character has, and so what is missing of a text that was cut before one.
 const CHARACTER: usize = 3;
 
-/// A text; what says at its end that there was more of it; and whether there was.
-pub(super) fn cut(text: &str) -> (&str, &str, bool) {
+/// What was kept of a text in one piece.
+#[derive(Debug, PartialEq)]
+pub(super) struct Piece<'a> {
+    pub(super) text: &'a str,
+    /// Something stood before it.
+    pub(super) begins_cut: bool,
+    /// There was more of it.
+    pub(super) ends_cut: bool,
+    /// What says so behind it.
+    pub(super) note: &'a str,
+}
+
+/// A text in its pieces.
+pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let (mut rest, note, ends_cut) = cut(text);
+    let (mut pieces, mut begins_cut) = (Vec::new(), false);
+    while let Some(left_out) = Limits::find_left_out(rest) {
+        // With what parts it from the text: Python gives it a line.
+        let start = left_out.start - usize::from(rest[..left_out.start].ends_with('\n'));
+        let end = left_out.end + usize::from(rest[left_out.end..].starts_with(['\n', ' ']));
+        pieces.push(Piece { text: &rest[..start], begins_cut, ends_cut: true, note: &rest[start..end] });
+        (rest, begins_cut) = (&rest[end..], true);
+    }
+    pieces.push(Piece { text: rest, begins_cut, ends_cut, note });
+    pieces
+}
+
+/// A text of which the store kept the beginning; what says at its end that there was more of it; and whether there was.
+fn cut(text: &str) -> (&str, &str, bool) {
     let kept = text.rfind("… (cut: ").filter(|at| {
         let note = text[*at..].strip_prefix("… (cut: ").and_then(|note| note.strip_suffix(" bytes)"));
         note.is_some_and(|length| !length.is_empty() && length.bytes().all(|digit| digit.is_ascii_digit()))
@@ -39,5 +66,21 @@ mod tests {
         {
             assert_eq!(cut(text), (text, "", false));
         }
+    }
+
+    #[test]
+    fn what_was_left_out_parts_a_text() {
+        let left_out = Limits::left_out(7);
+        let text = format!("exit code 1: {left_out} a\n\n{left_out}\n\nb… (cut: 9 bytes)");
+        let told = [format!("{left_out} "), format!("\n{left_out}\n")];
+        let piece = |text, begins_cut, ends_cut, note| Piece { text, begins_cut, ends_cut, note };
+        let expected = [
+            piece("exit code 1: ", false, true, told[0].as_str()),
+            piece("a\n", true, true, told[1].as_str()),
+            piece("\nb", true, true, "… (cut: 9 bytes)"),
+        ];
+        assert_eq!(pieces(&text), expected);
+        assert_eq!(pieces("all"), [piece("all", false, false, "")]);
+        assert_eq!(pieces(&left_out), [piece("", false, true, &left_out), piece("", true, false, "")]);
     }
 }

@@ -4,12 +4,18 @@
 pub(super) type Escape = fn(&str) -> Option<(char, usize)>;
 
 /// None is longer, in bytes: a character of four by `\x`.
-const LONGEST: usize = 16;
+pub(super) const LONGEST: usize = 16;
 
 /// Whether a text that ends here, with what is none, may have been cut off within one.
 pub(super) fn is_begun(rest: &str) -> bool {
     let may_be = |byte: u8| byte.is_ascii_alphanumeric() || b"\\%&#{".contains(&byte);
     rest.len() < LONGEST && rest.starts_with(['\\', '%', '&']) && rest.bytes().all(may_be)
+}
+
+/// Whether a text may begin with this because it was cut off within one.
+pub(super) fn is_rest(text: &str) -> bool {
+    let may_be = |byte: u8| byte.is_ascii_alphanumeric() || b"\\%&#{};".contains(&byte);
+    text.len() < LONGEST && text.bytes().all(may_be)
 }
 
 /// Any of them.

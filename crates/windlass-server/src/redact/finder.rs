@@ -86,6 +86,20 @@ impl Finder {
         }
     }
 
+    /// How many bytes one of them begins with, at most, that a text ends with: of each beginning of the text that is at least so long.
+    pub(super) fn begun(&self, text: &str, least: usize) -> impl Iterator<Item = (usize, usize)> {
+        let mut node = 0;
+        let read = (1..).zip(text.bytes()).map(move |(length, byte)| {
+            node = self.step(node, byte);
+            (length, node)
+        });
+        read.skip_while(move |(length, _)| *length < least).map(|(length, node)| (length, self.depth(node)))
+    }
+
+    fn depth(&self, node: usize) -> usize {
+        self.depths.partition_point(|first| *first <= node) - 1
+    }
+
     /// Where they stand in a text: of those that end at the same place the longest. Gives how many bytes at the end of the text one of them begins
     /// with, at most.
     pub(super) fn find(&self, text: &str, mut found: impl FnMut(Found)) -> usize {
@@ -96,7 +110,7 @@ impl Finder {
                 found(Found { start: at + 1 - length, end: at + 1, characters: *characters });
             }
         }
-        self.depths.partition_point(|first| *first <= node) - 1
+        self.depth(node)
     }
 }
 
@@ -122,6 +136,7 @@ mod tests {
         assert_eq!(begun, 2, "hi begins his");
         assert_eq!(finder.find("", |_| unreachable!("nothing is there")), 0);
         assert_eq!(finder.find("hers", |_| {}), 4, "it may go on, if it is none");
+        assert_eq!(finder.begun("us hi", 3).collect::<Vec<_>>(), [(3, 0), (4, 1), (5, 2)]);
     }
 
     /// As all places and all texts say.

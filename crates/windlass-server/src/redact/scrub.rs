@@ -2,8 +2,8 @@
 
 use super::{
     Secrets, Verbatim,
-    cut::cut,
-    escapes::{Escape, any, backslash},
+    cut::{Piece, pieces},
+    escapes::{Escape, LONGEST, any, backslash, is_rest},
     finder::{Finder, Found},
     hidden,
     secrets::SHORTEST,
@@ -25,27 +25,31 @@ impl Secrets {
         }
     }
 
-    /// A text without them, also where a program quoted them: in what its escapes mean, and those in that. Of one that was cut off also without the
-    /// beginning of one at its end.
+    /// A text without them, also where a program quoted them: in what its escapes mean, and those in that. Of one that was cut also without the
+    /// beginning of one before the cut, and the end of one behind it.
     pub(crate) fn scrubbed(&self, text: &str) -> String {
         if self.texts.is_empty() || text.len() < SHORTEST {
             return text.to_owned();
         }
-        let (kept, note, is_cut) = cut(text);
-        let (mut shown, mut end) = (String::with_capacity(text.len()), 0);
-        for Found { start, end: its_end, characters } in self.found(kept, is_cut) {
-            if start >= end {
-                shown.push_str(&kept[end..start]);
-                shown.push_str(&hidden(characters));
+        let mut shown = String::with_capacity(text.len());
+        for piece in pieces(text) {
+            let mut end = 0;
+            for Found { start, end: its_end, characters } in self.found(&piece) {
+                if start >= end {
+                    shown.push_str(&piece.text[end..start]);
+                    shown.push_str(&hidden(characters));
+                }
+                end = its_end.max(end);
             }
-            end = its_end.max(end);
+            shown.push_str(&piece.text[end..]);
+            shown.push_str(piece.note);
         }
-        shown + &kept[end..] + note
+        shown
     }
 
     /// Where they stand in a text as it is, and as it may be meant; the first and longest first.
-    fn found(&self, text: &str, is_cut: bool) -> Vec<Found> {
-        let (text, mut found) = (Unescaped::of(text, is_cut), Vec::new());
+    fn found(&self, piece: &Piece<'_>) -> Vec<Found> {
+        let (text, mut found) = (Unescaped::of(piece.text, piece.ends_cut), Vec::new());
         let of_another_sort = if text.text.contains(['%', '&']) { text.read(any) } else { None };
         let of_form = text.of_form();
         // First what a text means by itself: what looks like an escape of another sort may be a part of what is to be hidden.
@@ -54,10 +58,13 @@ impl Secrets {
             for _ in 0..QUOTED {
                 let Some(text) = meant else { break };
                 self.find(&text, &mut found);
+                if piece.begins_cut {
+                    self.find_end(&text, piece.text, &mut found);
+                }
                 meant = text.read(escape);
             }
         }
-        found.sort_unstable_by_key(|one| (one.start, Reverse(one.end)));
+        found.sort_unstable_by_key(|one| (one.start, Reverse((one.end, one.characters))));
         found
     }
 
@@ -73,6 +80,29 @@ impl Secrets {
             add(end - begun, end, text.text[end - begun..].chars().count());
         }
     }
+
+    /// The end of one at the beginning of a text. What was cut within an escape begins with the rest of it: that is hidden, too.
+    fn find_end(&self, text: &Unescaped, written: &str, found: &mut Vec<Found>) {
+        let finder = self
+            .backwards
+            .get_or_init(|| Finder::of(&self.texts.iter().map(|text| backwards(text)).collect()));
+        let length = text.text.len();
+        for (read, ends) in finder.begun(&backwards(&text.text), length.saturating_sub(LONGEST)) {
+            let rest = length - read;
+            if ends < SHORTEST || !text.text.is_char_boundary(rest) {
+                continue;
+            }
+            let (begins, end) = text.place(rest, rest + ends);
+            if is_rest(&written[..begins]) {
+                let characters = text.text[rest..rest + ends].chars().count();
+                found.push(Found { start: 0, end, characters });
+            }
+        }
+    }
+}
+
+fn backwards(text: &str) -> String {
+    text.chars().rev().collect()
 }
 
 #[cfg(test)]
@@ -169,6 +199,38 @@ mod tests {
         }
         let whole = "no hunter";
         assert_eq!(secrets.scrubbed(whole), whole, "it was not cut");
+    }
+
+    /// On both sides of what was left out, as `work --exec` and Python leave it out.
+    #[test]
+    fn beside_what_was_left_out_neither_end_of_a_value_is_shown() {
+        const SECRET: &str = "hunter2 \"päss\"+&wörd";
+        let secrets = secrets_of(&json!({ "token": SECRET }).to_string());
+        let json = json!(SECRET).to_string();
+        let quoted = [SECRET.to_owned(), json[1..json.len() - 1].to_owned()];
+        let left_out = Limits::left_out(77);
+        for quoted in quoted.into_iter().chain(in_other_places(SECRET)) {
+            for offset in (0..=quoted.len()).filter(|offset| quoted.is_char_boundary(*offset)) {
+                let (begin, end) = quoted.split_at(offset);
+                for (text, part) in [
+                    (format!("Traceback: {begin}\n{left_out}\nrefused"), "hunt"),
+                    (format!("Traceback: refused\n{left_out}\n{end} refused"), "wörd"),
+                    (format!("exit code 1: {left_out} {end} refused"), "wörd"),
+                ] {
+                    let shown = secrets.scrubbed(&text);
+                    let meant = Unescaped::of(&shown, false);
+                    let meant = meant.read(any).map_or(meant.text, |meant| meant.text);
+                    assert!(!meant.contains(part) && shown.contains(&left_out), "{text}: {shown}");
+                    assert!(shown.ends_with("refused"), "{text}: {shown}");
+                }
+            }
+        }
+        let shown = secrets_of(r#"{"token": "hunter2-secret"}"#)
+            .scrubbed(&format!("exit code 1: {left_out} unter2-secret refused"));
+        assert_eq!(shown, format!("exit code 1: {left_out} ‹13 characters hidden› refused"));
+        let whole = format!("exit code 1: {left_out} refused by wörd");
+        assert_eq!(secrets.scrubbed(&whole), whole, "it does not begin with it");
+        assert_eq!(secrets.scrubbed("&wörd refused"), "&wörd refused", "it was not cut");
     }
 
     /// Each place of the text was compared with each of them, and all that they have alike: some 10^11 characters.

@@ -10,6 +10,8 @@ pub(crate) struct Secrets {
     pub(super) texts: BTreeSet<String>,
     /// Of these texts, once they were looked for.
     pub(super) finder: OnceLock<Finder>,
+    /// Of these texts backwards, once their ends were.
+    pub(super) backwards: OnceLock<Finder>,
 }
 
 impl Secrets {
@@ -50,6 +52,7 @@ impl Secrets {
         if text.len() >= SHORTEST && !self.texts.contains(text) {
             self.texts.insert(text.to_owned());
             self.finder.take();
+            self.backwards.take();
         }
     }
 }

@@ -19,6 +19,7 @@ from .outcome import Complete, Discard, Outcome, Retry
 
 _FRAMES = 10  # of a traceback that is kept with the job
 _HEAD, _TAIL = 10_000, 6_000  # bytes of a text that is longer than a store keeps: at its end stands what was raised, behind its causes
+_NEAR = 256  # so near where a text is cut a line ends, or else a word, it is cut there
 
 
 def refuse_odd(function: Any, what: str) -> None:
@@ -218,9 +219,21 @@ def failure(error: BaseException) -> Ended:
 
 
 def _shortened(text: bytes) -> str:
-    left_out = len(text) - _HEAD - _TAIL
-    parts = [text] if left_out <= 0 else [text[:_HEAD], b"\n[%d bytes are left out]\n" % left_out, text[-_TAIL:]]
-    return b"".join(parts).decode(errors="ignore")
+    """Both ends of a text. Who shows errors without secrets looks for what says so between them: `Limits::left_out` of crate windlass-core."""
+    head, tail = _HEAD, len(text) - _TAIL
+    if tail <= head:
+        return text.decode(errors="ignore")
+    for end in (b"\n", b" "):
+        at = text.rfind(end, head - _NEAR, head)
+        if at >= 0:
+            head = at
+            break
+    for end in (b"\n", b" "):
+        at = text.find(end, tail, tail + _NEAR)
+        if at >= 0:
+            tail = at + 1
+            break
+    return b"".join([text[:head], b"\n[%d bytes are left out]\n" % (tail - head), text[tail:]]).decode(errors="ignore")
 
 
 def raised(error: BaseException, job: _native.Job) -> Ended:
