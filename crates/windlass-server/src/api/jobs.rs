@@ -173,7 +173,9 @@ pub(crate) async fn enqueue(State(app): Shared, headers: HeaderMap, body: Body) 
         }
     };
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    let note = Extension(Note { count: Some(ids.len() as u64), ..Note::default() });
+    // A repeated call stored nothing.
+    let count = if repeated { 0 } else { ids.len() as u64 };
+    let note = Extension(Note { count: Some(count), ..Note::default() });
     let replayed = repeated
         .then(|| [(HeaderName::from_static("idempotent-replayed"), HeaderValue::from_static("true"))]);
     let answer = (StatusCode::CREATED, note, Json(json!({ "ids": ids })));

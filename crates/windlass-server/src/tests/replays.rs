@@ -3,16 +3,16 @@ use crate::Role;
 use serde_json::{Value, json};
 use windlass::{Args, Client, NewJob, Schedule};
 
-fn nightly() -> Schedule {
+pub(super) fn nightly() -> Schedule {
     Schedule::new("nightly", "@daily", NewJob::new("report", Args::parse("{}").unwrap()))
 }
 
-async fn again(site: &Site, role: Role, path: &str, key: &str, body: Value) -> Answer {
+pub(super) async fn again(site: &Site, role: Role, path: &str, key: &str, body: Value) -> Answer {
     let bearer = format!("Bearer {}", site.token(role));
     site.send("POST", path, &[("authorization", &bearer), ("idempotency-key", key)], body).await
 }
 
-fn is_replay(answer: &Answer) -> bool {
+pub(super) fn is_replay(answer: &Answer) -> bool {
     answer.headers.contains_key("idempotent-replayed")
 }
 
@@ -98,6 +98,20 @@ async fn of_two_bodies_at_once_under_a_key_one_is_done() {
         statuses.sort_unstable();
         assert_eq!(statuses, [204, 422], "{}: {one:?} {other:?}", site.name().await);
         assert_eq!(site.get("/marks").await.is(200)["items"].as_array().unwrap().len(), 1);
+    }
+}
+
+/// What was stored once counts once in the audit log.
+#[tokio::test]
+async fn a_repeated_enqueue_is_noted_as_one_of_nothing() {
+    for site in Site::all_stores().await {
+        let jobs = json!({"jobs": [{"kind": "a"}, {"kind": "b"}]});
+        for _ in 0..2 {
+            again(&site, Role::Operator, "/jobs", "order/42", jobs.clone()).await.is(201);
+        }
+        let noted = site.ask(Role::Admin, "GET", "/audit?action=jobs.enqueue", Value::Null).await.is(200);
+        let counts: Vec<_> = noted["items"].as_array().unwrap().iter().map(|entry| &entry["count"]).collect();
+        assert_eq!(counts, [&json!(0), &json!(2)], "{}", site.name().await);
     }
 }
 
