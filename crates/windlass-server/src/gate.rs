@@ -119,7 +119,7 @@ impl Gate {
                 let has_room = parts.extensions.get::<Room>().is_some();
                 let whole = read_whole(body, self.body_limit, has_room).await?;
                 body = Body::from(whole.clone());
-                Some(Call::new(id, &whole))
+                Some(Call::new(id, self.name, &whole))
             }
             None => None,
         };

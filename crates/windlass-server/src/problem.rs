@@ -69,6 +69,11 @@ impl Problem {
         self
     }
 
+    /// Whether nobody knows if the write happened.
+    pub(crate) fn may_be_done(&self) -> bool {
+        self.ambiguous || self.status == StatusCode::GATEWAY_TIMEOUT
+    }
+
     /// What it says to people.
     pub(crate) fn detail(self) -> String {
         self.detail

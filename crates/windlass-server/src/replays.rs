@@ -26,17 +26,22 @@ const MOST_BYTES: usize = 64 << 10;
 /// The longest key.
 const LONGEST_KEY: usize = 200;
 
+/// The routes whose calls add something each time. One of another that may have been done is done again by its repetition, which does no harm.
+const ADDING: [&str; 2] = ["schedules.run", "marks.add"];
+
 /// A call that is done once under its key.
 pub(crate) struct Call {
     /// Who calls, what, and their key.
     id: String,
     /// The hash of the body.
     body: [u8; 32],
+    /// Done once more, it does another thing.
+    adds: bool,
 }
 
 impl Call {
-    pub(crate) fn new(id: String, body: &[u8]) -> Self {
-        Self { id, body: Sha256::digest(body).into() }
+    pub(crate) fn new(id: String, name: &str, body: &[u8]) -> Self {
+        Self { id, body: Sha256::digest(body).into(), adds: ADDING.contains(&name) }
     }
 }
 
@@ -44,8 +49,15 @@ impl Call {
 struct Kept {
     /// The hash of the body that it answers.
     asked: [u8; 32],
-    /// `None` where it was too large to be kept.
-    answer: Option<Answer>,
+    done: Done,
+}
+
+enum Done {
+    With(Answer),
+    /// Its answer was too large to be kept.
+    WithMore,
+    /// The store did not say in time, or at all.
+    Perhaps,
 }
 
 /// An answer that can be given again.
@@ -94,30 +106,44 @@ fn not_kept() -> Problem {
     Problem::new(StatusCode::CONFLICT, "conflict", detail)
 }
 
+fn unknown() -> Problem {
+    let detail = "a call under this Idempotency-Key may have done this: its answer was lost, so it is not done again. \
+                  See whether it was done; a new key does it once more";
+    Problem::new(StatusCode::CONFLICT, "conflict", detail)
+}
+
 impl Replays {
-    /// The answer that this call had before, or else that of the work, which is remembered where it succeeds.
+    /// The answer that this call had before, or else that of the work, which is remembered where it succeeds, or may have.
     pub(crate) async fn answer(
         &self,
         call: Call,
         work: impl Future<Output = Result<Response, Problem>>,
     ) -> Result<Response, Problem> {
-        let Call { id, body: asked } = call;
+        let Call { id, body: asked, adds } = call;
         let (cell, mut first) = (self.cell(id), None);
         let work = async {
-            let answer = Answer::of(work.await).await.map_err(Box::new)?;
+            let answer = match Answer::of(work.await).await {
+                Ok(answer) => answer,
+                Err(lost) if adds && lost.extensions().get().is_some_and(Problem::may_be_done) => {
+                    first = Some(lost);
+                    return Ok(Kept { asked, done: Done::Perhaps });
+                }
+                Err(refused) => return Err(Box::new(refused)),
+            };
             first = Some(answer.response());
-            let answer = (answer.body.len() <= MOST_BYTES).then_some(answer);
-            Ok(Kept { asked, answer })
+            let is_kept = answer.body.len() <= MOST_BYTES;
+            Ok(Kept { asked, done: if is_kept { Done::With(answer) } else { Done::WithMore } })
         };
         let kept = match cell.get_or_try_init(|| work).await {
             Ok(kept) => kept,
             Err::<_, Box<Response>>(refused) => return Ok(*refused),
         };
-        match (first, &kept.answer) {
+        match (first, &kept.done) {
             (Some(first), _) => Ok(first),
             _ if kept.asked != asked => Err(reused()),
-            (None, Some(answer)) => Ok(answer.again()),
-            (None, None) => Err(not_kept()),
+            (None, Done::With(answer)) => Ok(answer.again()),
+            (None, Done::WithMore) => Err(not_kept()),
+            (None, Done::Perhaps) => Err(unknown()),
         }
     }
 
@@ -180,7 +206,7 @@ mod tests {
     async fn what_has_an_answer_that_is_too_large_to_keep_is_done_once() {
         let (replays, mut done) = (Replays::default(), 0);
         for (body, says) in [("a", Ok(())), ("a", Err("is not done again")), ("b", Err("another body"))] {
-            let call = Call::new("anna run k".to_owned(), body.as_bytes());
+            let call = Call::new("anna run k".to_owned(), "schedules.run", body.as_bytes());
             let work = async {
                 done += 1;
                 Ok("x".repeat(MOST_BYTES + 1).into_response())

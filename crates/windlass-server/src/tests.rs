@@ -14,6 +14,7 @@ mod hidden;
 mod history;
 mod jobs;
 mod key_limits;
+mod late;
 mod live;
 mod log;
 mod mounted;
