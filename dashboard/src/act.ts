@@ -39,6 +39,7 @@ export const REPLIES: Record<string, string> = {
   deleted: 'Deleted',
   completed: 'It completed; left alone',
   edited: 'Changed',
+  expires: 'Left alone: it expires before then',
   encrypted: 'Left alone: its args are encrypted and cannot be set here',
   not_found: 'No such job any more',
 };

@@ -1,6 +1,7 @@
 // What needs no browser: filters as text, figures as text, the life of a job, counters as series.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -17,6 +18,13 @@ async function load(name) {
 before(async () => {
   globalThis.document = { baseURI: 'http://x/' };
   [filter, format, life, history, charts] = await Promise.all(['filter.ts', 'format.ts', 'life.ts', 'history.ts', 'charts.ts'].map(load));
+});
+
+test('whatever the server says became of a job is said in words', () => {
+  const text = path => readFileSync(join(src, path), 'utf8');
+  const said = [...text('act.ts').split('REPLIES')[1].matchAll(/^ {2}(\w+): '/gm)].map(([, reply]) => reply);
+  const replies = JSON.parse(text('../../crates/windlass-server/src/openapi/schemas.json')).Reply.properties.reply.enum;
+  assert.deepEqual(replies.filter(reply => !said.includes(reply)), []);
 });
 
 test('a filter is typed', () => {
