@@ -1,9 +1,11 @@
+mod seen;
 mod touched;
 mod verb;
 
 pub use touched::Touched;
 
 use crate::Client;
+use seen::Seen;
 use std::{borrow::Cow, collections::HashSet, future::pending, pin::Pin, time::Duration};
 use tokio::time::{Instant, sleep_until};
 use verb::Verb;
@@ -233,7 +235,7 @@ impl Selection<'_> {
         self.check(verb)?;
         // They may be met again, where they are then: a job that a worker took meanwhile runs, what is cancelled running is cancelled once.
         let once = !matches!(verb, Verb::Delete);
-        let mut seen = HashSet::new();
+        let mut seen = Seen::default();
         let states = self.filter.state.map_or_else(|| verb.states().to_vec(), |only| vec![only]);
         for state in states {
             self.filter.state = Some(state);
