@@ -307,7 +307,7 @@ BEGIN
         RETURN QUERY SELECT ARRAY[0, CASE WHEN v_more OR v_locked >= 200 OR EXISTS (
                 SELECT 1 FROM unnest(v_taken) AS t CROSS JOIN LATERAL (
                     SELECT k.claimed_at FROM {schema}.claim k WHERE k.lane_id = t ORDER BY k.seq DESC LIMIT 1) AS k
-                WHERE k.claimed_at > clock_timestamp() - interval '100 ms') THEN 0 ELSE 1 END, 0, 0, 0, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
+                WHERE k.claimed_at BETWEEN clock_timestamp() - interval '100 ms' AND clock_timestamp()) THEN 0 ELSE 1 END, 0, 0, 0, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
                             NULL::timestamptz, NULL::text, NULL::json, NULL::text;
     END IF;
 END $$;
@@ -315,7 +315,7 @@ END $$;
 -- lanes_with_work(...): of these lanes (ids, priorities, index of their queue, best first) those that have work,
 -- by one look at all. A lane of jobs that have waited for 10 s while better lanes were served also goes before
 -- its turn, for a sixteenth of what its queue may hand out (shares); one lane of each queue, that which has waited
--- longest. So strict priority starves nobody, and costs the better lanes little.
+-- longest. So strict priority starves nobody, and costs the better lanes little. Since a time to come: the clock was set back, and nobody knows how long it has waited.
 -- A lane counts as one with work when finding out took over 2 ms (a rolled-back bulk insert lies there), so that
 -- its claim moves the cursor on.
 -- Cost: 8 us a lane. Never steps over uncommitted rows.
@@ -361,7 +361,7 @@ BEGIN
         SELECT l.*, row_number() OVER (PARTITION BY l.queue ORDER BY l.nth) AS place FROM looked l WHERE l.work
     ), starving AS (
         SELECT DISTINCT ON (w.queue) w.* FROM working w
-        WHERE w.place > 1 AND w.since < clock_timestamp() - interval '10 seconds' ORDER BY w.queue, w.since
+        WHERE w.place > 1 AND w.since NOT BETWEEN clock_timestamp() - interval '10 seconds' AND clock_timestamp() ORDER BY w.queue, w.since
     )
     SELECT array_agg(t.id ORDER BY t.queue, t.share, t.nth), array_agg(t.priority ORDER BY t.queue, t.share, t.nth),
            array_agg(t.queue ORDER BY t.queue, t.share, t.nth), array_agg(t.share ORDER BY t.queue, t.share, t.nth)

@@ -20,21 +20,23 @@ BEGIN
         WHERE k.claimed_at > v_since AND k.job_count > 0 AND s.jobs >= extract(epoch FROM s.at - k.claimed_at) * 10000);
 END $$;
 
--- key_idle_for(lane, time): whether keys of it are in turn, and nothing of its queue and priority was claimed for so long.
+-- key_idle_for(lane, time): whether keys of it are in turn, and nothing of its queue and priority was claimed for so long. What lies in the future is from before the clock
+-- was set back: it counts as long ago.
 CREATE OR REPLACE FUNCTION {schema}.key_idle_for(p_lane integer, p_time interval) RETURNS boolean
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
     SET enable_bitmapscan = off SET enable_sort = off
 AS $$
 DECLARE
-    v_before timestamptz := clock_timestamp() - p_time;
+    v_now    timestamptz := clock_timestamp();
+    v_before timestamptz := v_now - p_time;
 BEGIN
-    IF (SELECT k.claimed_at FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.job_count > 0 ORDER BY k.seq DESC LIMIT 1) > v_before
+    IF (SELECT k.claimed_at FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.job_count > 0 ORDER BY k.seq DESC LIMIT 1) BETWEEN v_before AND v_now
        OR EXISTS (SELECT 1 FROM {schema}.lane k JOIN {schema}.lane o ON o.queue = k.queue AND o.priority = k.priority AND o.id > 0 CROSS JOIN LATERAL (
               SELECT c.claimed_at, c.job_count FROM {schema}.claim c WHERE c.lane_id = o.id ORDER BY c.seq DESC LIMIT 1) AS c
-          WHERE k.id = p_lane AND c.job_count > 0 AND c.claimed_at > v_before)
+          WHERE k.id = p_lane AND c.job_count > 0 AND c.claimed_at BETWEEN v_before AND v_now)
        OR NOT {schema}.key_ready({schema}.key_lane_of(p_lane)) THEN
         RETURN false;
     END IF;
-    RETURN v_before > (SELECT h.available_at FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'keyed'
-                       ORDER BY h.lane_id, h.state, h.available_at, h.id + 0 LIMIT 1);
+    RETURN (SELECT h.available_at FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'keyed'
+            ORDER BY h.lane_id, h.state, h.available_at, h.id + 0 LIMIT 1) NOT BETWEEN v_before AND v_now;
 END $$;

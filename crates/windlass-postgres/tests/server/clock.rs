@@ -7,7 +7,7 @@ use windlass_core::{KeyLimit, KeyLimitsChange, Store};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-async fn place() -> (Session, Arc<dyn Store>) {
+pub(crate) async fn place() -> (Session, Arc<dyn Store>) {
     let session = Session::fresh().await;
     let store: Arc<dyn Store> = Arc::new(session.fixture.store().await);
     (session, store)

@@ -15,6 +15,7 @@ mod audit;
 mod bad_input;
 mod claim;
 mod clock;
+mod clock_claims;
 mod deadlines;
 mod dump;
 mod edits;
