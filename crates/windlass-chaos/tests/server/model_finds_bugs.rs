@@ -72,13 +72,7 @@ async fn a_failed_job_that_gives_its_key_up() {
 /// A window: the job has its key for that long, also when it has ended.
 #[tokio::test]
 async fn a_window_that_ends_with_its_job() {
-    finds(
-        "window",
-        "unique_holders",
-        "WHEN h.expires IS NOT NULL THEN h.expires > clock_timestamp()",
-        "WHEN false THEN true",
-    )
-    .await;
+    finds("window", "unique_holders", "WHEN h.expires IS NOT NULL THEN", "WHEN false THEN").await;
 }
 
 /// Keep: the first, as long as it has the key.

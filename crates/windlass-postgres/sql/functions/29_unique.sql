@@ -23,6 +23,12 @@ BEGIN
         AND EXISTS (SELECT 1 FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id AND j.attempt = 0);
 END $$;
 
+-- window_runs(taken_at, expires): whether a window has not ended. One that begins further ahead than it is long is from before the clock was set back: it could last
+-- for years. No SET, so that it is part of the query that names it.
+CREATE OR REPLACE FUNCTION {schema}.window_runs(p_taken_at timestamptz, p_expires timestamptz) RETURNS boolean
+    LANGUAGE sql VOLATILE
+AS $$ SELECT p_expires > clock_timestamp() AND p_taken_at - clock_timestamp() <= p_expires - p_taken_at $$;
+
 -- unique_holders(keys): for each key that has a row: nth of the keys, which job took it last, and whether that still has it.
 -- What was not handed out waits, if it is still there: a cancelled one may be gone with its segment. What was is running in an
 -- open claim, or came back (another row has it then), or is finished. So no claim has to be searched for, unless the claims that may be open, those of all workers since their last heartbeats
@@ -62,7 +68,7 @@ BEGIN
             WHERE w.ended_at IS NULL LIMIT v_many) AS m
     )
     SELECT h.nth, h.id, h.xid, CASE
-        WHEN h.expires IS NOT NULL THEN h.expires > clock_timestamp()
+        WHEN h.expires IS NOT NULL THEN {schema}.window_runs(h.taken_at, h.expires)
         WHEN h.lane_id IS NULL THEN {schema}.unique_held(h.id, h.until_finished)
         WHEN c.lane_id IS NULL OR NOT {schema}.consumed(c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id, h.xid, h.id) THEN
             -- What is stepped over was cancelled, or edited: then the job is elsewhere.

@@ -101,7 +101,7 @@ DECLARE
     v_since timestamptz := v_now;
     v_end   timestamptz;
 BEGIN
-    IF p_replaced AND (p_window IS NULL OR v_had.expires > v_now) THEN v_since := v_had.taken_at; END IF;
+    IF p_replaced AND (p_window IS NULL OR {schema}.window_runs(v_had.taken_at, v_had.expires)) THEN v_since := v_had.taken_at; END IF;
     v_end := CASE WHEN p_until_finished IS NULL THEN v_had.expires ELSE v_since + p_window * interval '1 microsecond' END;
     -- A new xid: who looked at the holder's terms does not go by them any more.
     UPDATE {schema}.unique_key k
@@ -216,7 +216,7 @@ DECLARE
     v_ids  bigint[];
     v_live bigint[];
 BEGIN
-    SELECT coalesce(array_agg(k.key) FILTER (WHERE k.expires <= clock_timestamp()), '{}'),
+    SELECT coalesce(array_agg(k.key) FILTER (WHERE NOT {schema}.window_runs(k.taken_at, k.expires)), '{}'),
            coalesce(array_agg(k.key) FILTER (WHERE k.expires IS NULL AND k.lane_id IS NOT NULL), '{}'),
            coalesce(array_agg(k.key) FILTER (WHERE k.expires IS NULL AND k.lane_id IS NULL), '{}')
         INTO v_free, v_near, v_look
@@ -233,14 +233,17 @@ BEGIN
 END $$;
 
 -- forget_unique(most): keys that no job has any more. A key is looked at a minute after it was taken, then whenever it is twice as old; a window
--- when it ends. Returns how many it looked at; `most` also when 50 ms were over before it had seen them all: whoever wants one of these keys waits for it.
+-- when it ends. Where the clock was set back since it would be looked at far later: of such keys it looks at some each time. Returns how many it looked at; `most` also when
+-- 50 ms were over before it had seen them all: whoever wants one of these keys waits for it.
 CREATE OR REPLACE FUNCTION {schema}.forget_unique(p_most integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
     SET enable_seqscan = off SET enable_sort = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
-    v_end  timestamptz := clock_timestamp() + interval '50 ms';
+    v_now  timestamptz := clock_timestamp();
+    v_end  timestamptz := v_now + interval '50 ms';
     v_from timestamptz := '-infinity';
+    v_far  timestamptz;
     v_seen integer := 0;
     v_some integer;
     v_keys uuid[];
@@ -248,6 +251,15 @@ DECLARE
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     IF {schema}.home_state() = 'moved' THEN RETURN 0; END IF; -- no position in the log means anything then
+    -- From any place on, 500: beside them there may be any number of long windows, which are to be looked at as late rightly.
+    v_far := (SELECT k.check_at FROM {schema}.unique_key k ORDER BY k.check_at DESC LIMIT 1);
+    IF v_far > v_now + interval '1 minute' THEN
+        v_far := v_now + random() * (v_far - v_now);
+        v_keys := ARRAY(SELECT x.key FROM (SELECT k.* FROM {schema}.unique_key k WHERE k.check_at >= v_far ORDER BY k.check_at LIMIT least(p_most, 500)) AS x
+            WHERE CASE WHEN x.expires IS NULL THEN x.check_at - v_now > greatest(v_now - x.taken_at, interval '1 minute') + interval '1 second'
+                       ELSE x.taken_at - v_now > x.expires - x.taken_at END);
+        UPDATE {schema}.unique_key k SET check_at = v_now WHERE k.key = ANY (ARRAY(SELECT x.key FROM {schema}.unique_key x WHERE x.key = ANY (v_keys) FOR UPDATE SKIP LOCKED));
+    END IF;
     LOOP
         v_some := least(200, p_most - v_seen);
         -- Locked first, looked up in a statement of its own: nobody takes them over meanwhile. From where the last ones were: what was there is no more.

@@ -121,7 +121,8 @@ async fn looking_for_what_is_past_costs_nothing() {
              INSERT INTO windlass.attempt_error (job_id, worker_id, attempt, error) SELECT n, 1, 1, 'no' {rows};
              INSERT INTO windlass.worker (name, queues, kinds, lease, ended_at) SELECT 'w', '{{}}', '{{}}', '30 s', now() {rows};
              INSERT INTO windlass.enqueue_key (key, ranges) SELECT n, '{{}}' {rows};
-             INSERT INTO windlass.unique_key (key, id, until_finished, check_at) SELECT gen_random_uuid(), n, true, now() + interval '1 day' {rows};
+             INSERT INTO windlass.unique_key (key, id, until_finished, taken_at, check_at)
+                 SELECT gen_random_uuid(), n, true, now() - interval '1 day', now() + interval '1 day' {rows};
              INSERT INTO windlass.counter (minute, queue, kind, outcome, n) SELECT now() - interval '2 hours', n, 'k', 'completed', 1 {rows};
              INSERT INTO windlass.started (queue, at, clock, expires_at, before, started)
                  SELECT 'q', now() + n * interval '1 ms', now(), now() + interval '1 day', 0, 1 {rows};

@@ -2,8 +2,8 @@
 
 use crate::session::Session;
 use std::{sync::Arc, time::Duration};
-use windlass_conformance::steps::{KEEP_NOTHING, QUEUE, enqueue, enqueue_jobs, job, worker_on};
-use windlass_core::{KeyLimit, KeyLimitsChange, Store};
+use windlass_conformance::steps::{KEEP_NOTHING, LATER, QUEUE, enqueue, enqueue_jobs, job, worker_on};
+use windlass_core::{KeyLimit, KeyLimitsChange, Store, Unique};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -61,6 +61,38 @@ async fn housekeeping_goes_on() {
     ] {
         assert!(session.value::<bool>(&format!("SELECT {what}")).await, "{what}");
     }
+}
+
+/// Unique keys that nobody has any more; a long window is looked at when it ends, as before.
+#[tokio::test]
+async fn unique_keys_are_forgotten() {
+    let (session, store) = place().await;
+    let window = |key: &str, length| job().with_unique(Unique::by_key(key).for_window(length));
+    let over = enqueue(&store, job().with_unique(Unique::by_key("over"))).await;
+    store.cancel(&[over]).await.unwrap();
+    enqueue(&store, window("window", HOUR)).await;
+    session
+        .run(
+            "UPDATE windlass.unique_key SET taken_at = taken_at + interval '1 year', expires = expires + interval '1 year',
+                 check_at = check_at + interval '1 year'",
+        )
+        .await;
+    // It was looked at while the clock was ahead, and has it still.
+    let waits = enqueue(&store, job().with_delay(LATER).with_unique(Unique::by_key("waits"))).await;
+    session
+        .run(&format!(
+            "UPDATE windlass.unique_key SET check_at = now() + interval '1 year' WHERE id = {waits}"
+        ))
+        .await;
+    let long = enqueue(&store, window("long", 4_000 * HOUR)).await;
+    // Each round looks at some, from any place on.
+    for _ in 0..3 {
+        store.maintain().await.unwrap();
+    }
+    let left = "SELECT array_agg(id ORDER BY id) FROM windlass.unique_key";
+    assert_eq!(session.value::<Vec<i64>>(left).await, [waits.0, long.0]);
+    let checks = "SELECT bool_and(check_at = coalesce(expires, check_at)) AND min(check_at) < now() + interval '5 minutes' FROM windlass.unique_key";
+    assert!(session.value::<bool>(checks).await);
 }
 
 /// Who has been in touch since a time to come would rescue nobody until then.

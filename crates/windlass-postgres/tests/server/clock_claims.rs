@@ -1,11 +1,12 @@
-//! What a server whose clock was ahead for a while, and then set back, hands out: priorities.
+//! What a server whose clock was ahead for a while, and then set back, hands out and stores: priorities, windows of unique jobs.
 
 use crate::{
     clock::place,
     keys::{claim, complete},
 };
-use windlass_conformance::steps::{QUEUE, job, worker_on};
-use windlass_core::{KeyLimit, KeyLimitsChange};
+use std::time::Duration;
+use windlass_conformance::steps::{LATER, QUEUE, job, worker_on};
+use windlass_core::{Conflict, KeyLimit, KeyLimitsChange, OnConflict, Unique};
 
 /// A lane of which something was claimed, or enqueued, at a time to come has waited for nobody knows how long.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -40,5 +41,38 @@ async fn no_priority_starves() {
             }
         }
         assert!(came, "keyed: {keyed}");
+    }
+}
+
+/// A window that was taken then is void; a small step lets no second job in.
+#[tokio::test]
+async fn windows_of_unique_jobs_do_not_last_longer() {
+    const WINDOW: Duration = Duration::from_secs(600);
+    let replace = OnConflict::Replace { max_wait: None };
+    for (rule, conflict) in [
+        (OnConflict::Keep, Conflict::Kept),
+        (OnConflict::Extend, Conflict::Extended),
+        (replace, Conflict::Replaced),
+    ] {
+        let (session, store) = place().await;
+        let set_back = async |by: &str| {
+            session
+                .run(&format!(
+                    "UPDATE windlass.unique_key SET taken_at = taken_at + interval '{by}', expires = expires + interval '{by}',
+                         check_at = check_at + interval '{by}'"
+                ))
+                .await;
+        };
+        let enqueue = async || {
+            let unique = Unique::by_key("k").for_window(WINDOW).on_conflict(rule);
+            let job = job().with_delay(LATER).with_unique(unique);
+            store.enqueue_unique(&[job]).await.unwrap()[0].conflict
+        };
+        assert_eq!(enqueue().await, None);
+        set_back("5 minutes").await;
+        assert_eq!(enqueue().await, Some(conflict));
+        set_back("1 year").await;
+        assert_eq!(enqueue().await, None, "{rule:?}");
+        assert_eq!(enqueue().await, Some(conflict), "it has the key from now on");
     }
 }
