@@ -3,13 +3,21 @@
 -- Invariant: no round reads again what an earlier one decided to keep, and one that finds nothing past its time looks at the oldest row.
 -- clock_timestamp() is volatile: (SELECT clock_timestamp()) bounds an index, a comparison with the function itself reads it to its end.
 
--- forget_dead(most): cancelled and discarded jobs, with their errors and reports. Returns how many.
+-- forget_dead(most): cancelled and discarded jobs, with their errors and reports. Returns how many. What ended in the future did so before the clock was set back: that counts
+-- as a minute ago, before what ended since. By count it would be what is kept, for as long as the clock was ahead, and what ends from now on would go.
 CREATE OR REPLACE FUNCTION {schema}.forget_dead(p_most integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_sort = off
 AS $$
 DECLARE
-    v_ids bigint[];
+    v_now   timestamptz := clock_timestamp();
+    v_ids   bigint[];
+    v_count bigint;
 BEGIN
+    UPDATE {schema}.dead d SET finished_at = v_now - interval '1 minute' WHERE d.ctid = ANY (ARRAY(
+        SELECT x.ctid FROM {schema}.dead x WHERE x.finished_at > v_now + interval '1 second' ORDER BY x.finished_at LIMIT p_most FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    IF v_count > 0 THEN UPDATE {schema}.retention_pass p SET queue = NULL WHERE p.queue IS NOT NULL; END IF; -- what is kept is found anew
+    IF v_count >= p_most THEN RETURN 0; END IF; -- the next round goes on
     IF EXISTS (SELECT 1 FROM {schema}.retention_rule r WHERE r.outcome <> 'completed') THEN
         RETURN {schema}.forget_dead_by_rule(p_most);
     END IF;

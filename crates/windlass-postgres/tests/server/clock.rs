@@ -2,8 +2,8 @@
 
 use crate::session::Session;
 use std::{sync::Arc, time::Duration};
-use windlass_conformance::steps::{KEEP_NOTHING, LATER, QUEUE, enqueue, enqueue_jobs, job, worker_on};
-use windlass_core::{KeyLimit, KeyLimitsChange, Store, Unique};
+use windlass_conformance::steps::{KEEP_NOTHING, LATER, QUEUE, enqueue, enqueue_jobs, job, state, worker_on};
+use windlass_core::{Disposition, JobState, KeyLimit, KeyLimitsChange, RetentionRule, Store, Unique};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -61,6 +61,30 @@ async fn housekeeping_goes_on() {
     ] {
         assert!(session.value::<bool>(&format!("SELECT {what}")).await, "{what}");
     }
+}
+
+/// What ended then is not what ended last, for ever: by count it would be all that is kept.
+#[tokio::test]
+async fn what_ends_from_then_on_is_kept() {
+    let (session, store) = place().await;
+    store.set_retention(&[RetentionRule::of_every_queue(JobState::Discarded).with_count(3)]).await.unwrap();
+    let ids = enqueue_jobs(&store, 4).await;
+    let worker = worker_on(&store).await;
+    let discard = async || {
+        let held = worker.take_one().await;
+        worker.except(&held, Disposition::Discard { error: "no".into(), failed: true }).await;
+    };
+    for _ in 0..3 {
+        discard().await;
+    }
+    session.run("UPDATE windlass.dead SET finished_at = finished_at + interval '1 year'").await;
+    discard().await;
+    for removed in [1, 0] {
+        assert_eq!(store.maintain().await.unwrap().removed_dead, removed);
+        assert_eq!(state(&store, ids[3]).await, JobState::Discarded);
+    }
+    let past = "SELECT count(*) = 3 AND max(finished_at) <= clock_timestamp() FROM windlass.dead";
+    assert!(session.value::<bool>(past).await);
 }
 
 /// Unique keys that nobody has any more; a long window is looked at when it ends, as before.

@@ -50,6 +50,30 @@ async fn finished_jobs_go_after_their_retention_and_unfinished_ones_stay() {
     f.complete(worker, &running).await;
 }
 
+/// What ended while it was ahead is not what ended last, for ever.
+#[tokio::test]
+async fn a_clock_that_is_set_back_keeps_what_ends_from_then_on() {
+    let f = Fixture::new();
+    f.set_retention(&[RetentionRule::of_every_queue(JobState::Discarded).with_count(3)]).await.unwrap();
+    let added = f.add(4).await;
+    f.advance(24 * HOUR);
+    let worker = f.worker().await;
+    let discard = async || {
+        let held = f.take_one(worker).await;
+        f.except(worker, &held, Disposition::Discard { error: "x".into(), failed: true }).await;
+        f.advance(Duration::from_secs(1));
+    };
+    for _ in 0..3 {
+        discard().await;
+    }
+    f.set_back(24 * HOUR);
+    discard().await;
+    assert_eq!(maintain(&f, keep(HOUR, HOUR)).await.removed_dead, 1);
+    assert_eq!(f.state(added[3]).await, JobState::Discarded);
+    f.advance(HOUR);
+    assert_eq!(maintain(&f, keep(HOUR, HOUR)).await.removed_dead, 3);
+}
+
 #[tokio::test]
 async fn errors_go_with_their_job() {
     let f = Fixture::new();
