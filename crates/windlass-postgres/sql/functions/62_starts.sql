@@ -83,7 +83,10 @@ BEGIN
     IF v_last.clock > v_clock THEN
         v_now := v_last.at + interval '1 microsecond';
         INSERT INTO {schema}.started (queue, at, clock, expires_at, before, started)
-            VALUES (q.name, v_now, v_clock, v_now + w.lengths[cardinality(w.lengths)], v_total, v_total);
+            VALUES (q.name, v_now, v_clock, v_clock + w.lengths[cardinality(w.lengths)], v_total, v_total);
+        -- By the server's clock what is there now leaves the longest window then, however far that was ahead. Rows of an earlier step back are shortened already.
+        UPDATE {schema}.started t SET expires_at = v_clock + w.lengths[cardinality(w.lengths)]
+            WHERE t.queue = q.name AND t.at > v_last.at - (v_last.clock - v_clock) AND t.expires_at > v_clock + w.lengths[cardinality(w.lengths)];
     ELSIF v_last.at IS NOT NULL THEN
         v_now := greatest(v_last.at + (v_clock - v_last.clock), v_last.at + interval '1 microsecond');
     END IF;
@@ -106,7 +109,7 @@ BEGIN
         starts := v_given.given;
         IF v_last.clock > v_clock THEN v_now := v_now + interval '1 microsecond'; END IF;
         INSERT INTO {schema}.started (queue, at, clock, expires_at, before, started)
-            VALUES (q.name, v_now, v_clock, v_now + w.lengths[cardinality(w.lengths)], v_total, v_total + starts);
+            VALUES (q.name, v_now, v_clock, v_clock + w.lengths[cardinality(w.lengths)], v_total, v_total + starts);
         v_total := v_total + starts;
     END IF;
     IF v_given.next_cost IS NOT NULL THEN
@@ -146,10 +149,11 @@ CREATE OR REPLACE FUNCTION {schema}.keep_starts(p_was {schema}.queue, p_is {sche
 AS $$
 DECLARE
     v_length interval := (SELECT max(l) FROM {schema}.rate_windows(p_is) w CROSS JOIN LATERAL unnest(w.lengths) AS l);
-    v_from   timestamptz := clock_timestamp() - v_length; -- the queue's own clock is never behind
+    v_clock  timestamptz := clock_timestamp();
+    v_from   timestamptz := v_clock - v_length; -- the queue's own clock is never behind
 BEGIN
     IF v_length <= (SELECT max(l) FROM {schema}.rate_windows(p_was) w CROSS JOIN LATERAL unnest(w.lengths) AS l) THEN RETURN; END IF;
-    UPDATE {schema}.started t SET before = c.until - c.count, started = c.until, expires_at = t.at + v_length FROM (
+    UPDATE {schema}.started t SET before = c.until - c.count, started = c.until, expires_at = least(t.clock, v_clock) + v_length FROM (
         SELECT x.at, x.started - x.before AS count, (sum(x.started - x.before) OVER (ORDER BY x.at))::bigint AS until
         FROM {schema}.started x WHERE x.queue = p_is.name AND x.at > v_from) AS c
     WHERE t.queue = p_is.name AND t.at = c.at;

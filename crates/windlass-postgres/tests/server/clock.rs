@@ -119,6 +119,29 @@ async fn unique_keys_are_forgotten() {
     assert!(session.value::<bool>(checks).await);
 }
 
+/// Starts of a queue with a rate count on, and their rows go when that is over.
+#[tokio::test]
+async fn starts_count_for_their_window() {
+    let (session, _) = place().await;
+    let worker = session.register("'{q}'").await;
+    let give = format!("SELECT starts FROM windlass.share({worker}, '{{q}}', '{{0}}', '{{9}}', '{{1}}')");
+    session.run("SELECT windlass.limit_queue('q', rate => 4, period => '10 minutes')").await;
+    for year in ["1 year", "2 years"] {
+        assert_eq!(session.value::<i32>(&give).await, 1);
+        let ahead = "UPDATE windlass.started SET at = at + interval '{}', clock = clock + interval '{}', expires_at = expires_at + interval '{}'";
+        session.run(&ahead.replace("{}", year)).await;
+        assert_eq!(session.value::<i32>(&give).await, 1);
+    }
+    assert_eq!(session.value::<i32>(&give).await, 0, "all of them count");
+    let last = "SELECT max(expires_at) FROM windlass.started";
+    let within = async |period: &str| {
+        session.value::<bool>(&format!("SELECT ({last}) < clock_timestamp() + interval '{period}'")).await
+    };
+    assert!(within("11 minutes").await);
+    session.run("SELECT windlass.limit_queue('q', rate => 4, period => '1 hour')").await;
+    assert!(!within("11 minutes").await && within("61 minutes").await, "they are kept for the longer window");
+}
+
 /// Who has been in touch since a time to come would rescue nobody until then.
 #[tokio::test]
 async fn the_living_rescue() {
