@@ -42,7 +42,7 @@ BEGIN
         SELECT k.key, k.times, r.period FROM (SELECT u.key, array_agg(u.at) AS times FROM unnest(p_keys, p_times) AS u(key, at) GROUP BY u.key) AS k
         CROSS JOIN LATERAL {schema}.key_rate(p_queue, k.key) r WHERE r.count IS NOT NULL
     ), ended AS MATERIALIZED (
-        SELECT r.key, greatest(max(u.at) + r.period, v_looked + interval '1 microsecond') AS free_at, count(*)::integer AS jobs
+        SELECT r.key, greatest(least(max(u.at), v_now) + r.period, v_looked + interval '1 microsecond') AS free_at, count(*)::integer AS jobs
         FROM rated r CROSS JOIN LATERAL unnest(r.times) AS u(at)
         GROUP BY r.key, r.period, floor(extract(epoch FROM u.at) * 64 / extract(epoch FROM r.period))
         HAVING max(u.at) + r.period > v_now
@@ -51,8 +51,57 @@ BEGIN
     SELECT array_agg(s.key), array_agg(s.jobs) INTO keys, jobs FROM (SELECT e.key, sum(e.jobs)::integer AS jobs FROM ended e GROUP BY e.key) AS s;
 END $$;
 
+-- follow_key_clock(queue): where the clock was ahead and is set back. What ended meanwhile counts for a period from now at most, and its keys are in turn again, to be looked
+-- at; up to now was looked. At most 10,000 rows, those that would count longest; where there may be more, the time in key_looked stays one to come, and the next call goes on.
+CREATE OR REPLACE FUNCTION {schema}.follow_key_clock(p_queue text) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_mergejoin = off
+AS $$
+DECLARE
+    v_now    timestamptz := clock_timestamp();
+    v_looked timestamptz := {schema}.keys_looked(p_queue);
+    v_longer record;
+BEGIN
+    -- Key by key, without a join, as in note_ended.
+    WITH last AS MATERIALIZED (
+        SELECT e.key, array_agg(e.ctid) AS places, array_agg(e.free_at) AS times, array_agg(e.jobs) AS jobs FROM (
+            SELECT e.ctid, e.key, e.free_at, e.jobs FROM {schema}.key_ended e
+            WHERE e.queue = p_queue AND e.free_at > v_now ORDER BY e.queue DESC, e.free_at DESC LIMIT 10000) AS e GROUP BY e.key
+    ), longer AS MATERIALIZED (
+        SELECT l.key, u.place, u.jobs, u.free_at AS was, v_now + r.period AS free_at FROM last l CROSS JOIN LATERAL {schema}.key_rate(p_queue, l.key) r
+        CROSS JOIN LATERAL unnest(l.places, l.times, l.jobs) AS u(place, free_at, jobs) WHERE u.free_at > v_now + r.period
+    ), gone AS (DELETE FROM {schema}.key_ended e WHERE e.ctid = ANY (ARRAY(SELECT l.place FROM longer l))
+    ), put AS (
+        INSERT INTO {schema}.key_ended (queue, key, free_at, jobs) SELECT p_queue, l.key, l.free_at, sum(l.jobs)::integer FROM longer l GROUP BY l.key, l.free_at)
+    SELECT array_agg(DISTINCT l.key) AS keys, max(l.was) AS at, count(*) AS n INTO v_longer FROM longer l;
+    IF v_longer.n >= 10000 THEN
+        IF v_looked <= v_now + interval '1 second' THEN PERFORM {schema}.put_keys_looked(p_queue, v_longer.at); END IF;
+    ELSIF v_looked > v_now THEN
+        PERFORM {schema}.put_keys_looked(p_queue, v_now);
+    END IF;
+    PERFORM {schema}.turn_again(p_queue, coalesce(v_longer.keys, '{}'));
+END $$;
+
+-- claimed_to_come(queue): whether what was claimed last of one of its lanes was claimed, or settled, at a time to come: the clock was set back since.
+CREATE OR REPLACE FUNCTION {schema}.claimed_to_come(p_queue text) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+AS $$
+DECLARE
+    v_late timestamptz := clock_timestamp() + interval '1 second';
+BEGIN
+    RETURN EXISTS (
+        SELECT 1 FROM {schema}.lane l CROSS JOIN LATERAL (
+            SELECT k.seq, k.claimed_at FROM {schema}.claim k WHERE k.lane_id = l.id AND k.job_count > 0 ORDER BY k.seq DESC LIMIT 1) AS k
+        CROSS JOIN LATERAL (
+            SELECT max(s.settled_at) AS at FROM (SELECT s.settled_at FROM {schema}.settlement s WHERE s.lane_id = l.id AND s.seq = k.seq LIMIT 20) AS s) AS s
+        WHERE l.queue = p_queue AND greatest(k.claimed_at, s.at) > v_late);
+END $$;
+
 -- past_counts_no_more(queue): what ended a period ago counts no more, and its keys are in turn again. At most 10,000 rows. Whether there was any.
--- Cost: two index probes where there is nothing; for each key a row.
+-- The clock was set back since where was looked up to a time to come. Where nothing was taken out meanwhile claims tell: then what counts longest does so for longer than its
+-- period, as it also does where that was shortened.
+-- Cost: some index probes where there is nothing; for each key a row.
 CREATE OR REPLACE FUNCTION {schema}.past_counts_no_more(p_queue text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_mergejoin = off
@@ -60,11 +109,22 @@ AS $$
 DECLARE
     v_from timestamptz := {schema}.keys_looked(p_queue);
     v_now  timestamptz := clock_timestamp();
+    v_late timestamptz := v_now + interval '1 second';
+    v_back boolean;
     v_past record;
 BEGIN
+    -- The period as key_rate has it: to ask that costs as much as all else where there is nothing.
+    v_back := v_from > v_late OR coalesce((
+        SELECT e.free_at > v_late + (SELECT k.rate_period FROM {schema}.key_limit k WHERE k.queue = p_queue AND k.key IN (e.key, '') ORDER BY k.key = '' LIMIT 1)
+        FROM {schema}.key_ended e WHERE e.queue = p_queue AND e.free_at > v_late ORDER BY e.queue DESC, e.free_at DESC LIMIT 1), false);
+    IF v_back AND v_from <= v_late THEN v_back := {schema}.claimed_to_come(p_queue); END IF;
+    IF v_back THEN
+        PERFORM {schema}.follow_key_clock(p_queue);
+        v_from := least(v_from, v_now);
+    END IF;
     -- In order, so that it is found by time: an index by key, too, has both columns, and all that ever ended.
     IF (SELECT 1 FROM {schema}.key_ended e WHERE e.queue = p_queue AND e.free_at > v_from AND e.free_at <= v_now ORDER BY e.queue, e.free_at LIMIT 1) IS NULL THEN
-        RETURN false;
+        RETURN v_back;
     END IF;
     WITH past AS MATERIALIZED (
         SELECT e.ctid AS place, e.key, e.jobs, e.free_at FROM {schema}.key_ended e
@@ -109,7 +169,7 @@ BEGIN
     RETURN EXISTS (
         SELECT 1 FROM {schema}.lane l CROSS JOIN LATERAL (
             SELECT k.claimed_at FROM {schema}.claim k WHERE k.lane_id = l.id ORDER BY k.seq DESC LIMIT 1) AS k
-        WHERE l.queue = p_queue AND k.claimed_at > clock_timestamp() - interval '100 ms');
+        WHERE l.queue = p_queue AND k.claimed_at BETWEEN clock_timestamp() - interval '100 ms' AND clock_timestamp());
 END $$;
 
 -- keys_due(from): the queues in which the rate of a blocked key allows more by now, in any order, and when the next one will. from: what is due before that was seen to,

@@ -1,12 +1,57 @@
-//! What a server whose clock was ahead for a while, and then set back, hands out and stores: priorities, windows of unique jobs.
+//! What a server whose clock was ahead for a while, and then set back, hands out and stores: rates of keys, priorities, windows of unique jobs.
 
 use crate::{
     clock::place,
-    keys::{claim, complete},
+    keys::{claim, complete, of},
 };
 use std::time::Duration;
 use windlass_conformance::steps::{LATER, QUEUE, job, worker_on};
-use windlass_core::{Conflict, KeyLimit, KeyLimitsChange, OnConflict, Unique};
+use windlass_core::{Conflict, KeyLimit, KeyLimitsChange, OnConflict, RateLimit, Unique};
+
+/// Claims looked while it was ahead, or nothing had ended before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rates_of_keys_go_on() {
+    const PERIOD: Duration = Duration::from_secs(3);
+    for looked in [false, true] {
+        let (session, store) = place().await;
+        let rate = KeyLimit::default().with_rate(RateLimit::new(2, PERIOD));
+        store.limit_keys(QUEUE, &KeyLimitsChange::Default(rate)).await.unwrap();
+        store.enqueue(&of("a", 4)).await.unwrap();
+        let worker = worker_on(&store).await;
+        let held = claim(&worker, 10).await;
+        complete(&worker, &held).await;
+        assert!(claim(&worker, 10).await.is_empty());
+        session
+            .run(
+                "UPDATE windlass.key_ended SET free_at = free_at + interval '1 year';
+                 UPDATE windlass.key_turn SET due_at = due_at + interval '1 year';
+                 UPDATE windlass.claim SET claimed_at = claimed_at + interval '1 year';
+                 UPDATE windlass.settlement SET settled_at = settled_at + interval '1 year'",
+            )
+            .await;
+        if looked {
+            session
+                .run("INSERT INTO windlass.key_looked (queue, at) VALUES ('q', now() + interval '1 year')")
+                .await;
+        }
+        store.enqueue(&of("new", 3)).await.unwrap();
+        let new = claim(&worker, 10).await;
+        assert_eq!(new.len(), 2, "those of the other key count still; looked: {looked}");
+        complete(&worker, &new).await;
+        let mut left = 3;
+        for _ in 0..200 {
+            store.promote(1_000).await.unwrap();
+            let held = claim(&worker, 10).await;
+            complete(&worker, &held).await;
+            left -= held.len();
+            if left == 0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(left, 0, "looked: {looked}");
+    }
+}
 
 /// A lane of which something was claimed, or enqueued, at a time to come has waited for nobody knows how long.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
