@@ -70,7 +70,7 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
             &[("take_unique", "greatest(k.expires, clock_timestamp() + p_windows[l.place] * v_us)", "k.expires")]
         }
         Bug::CancelledRuns => {
-            &[("claim", "WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.job_id = b.id)", "")]
+            &[("claim", "WHERE b.id NOT IN (SELECT g.job_id FROM gone g)", "")]
         }
         // Where they were looked for was passed.
         Bug::EventsForgetLate => &[

@@ -45,6 +45,7 @@ DECLARE
     v_most    integer;      -- jobs that the lane may still hand out now
     v_ahead   integer;      -- rows that are looked at
     v_steps   integer := 0; -- how often cancelled ones were among them
+    v_until   timestamptz;  -- from when on no more is looked at to get past those
     v_bytes   bigint;
     v_got     integer;
     v_locked  integer := 0;
@@ -182,12 +183,12 @@ BEGIN
                                SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.lane_id = v_lane AND (s.xid, s.job_id + 0) > (r.lo, r.lo_id) AND s.xid <= r.hi LIMIT 1) AS s)
                     INTO v_lo, v_lo_id, v_hi, v_cancelled FROM {schema}.after(v_lo, v_hi, v_xid, v_id) a;
             END IF;
-            -- A bulk cancellation of many lanes would take longer than a call may: the next one goes on.
-            IF v_cancelled AND pass > 1 AND v_steps >= 20 THEN
+            v_began := clock_timestamp();
+            -- Getting past a bulk cancellation would take longer than a call may, and then all of it would be undone: the next one goes on.
+            IF v_cancelled AND pass > 1 AND v_steps > 1 AND v_began > v_until THEN
                 v_more := true;
                 EXIT;
             END IF;
-            v_began := clock_timestamp();
             v_late := pg_current_xact_id_if_assigned() IS NOT NULL;
 
             -- The hot query: 1.1 us per job. A LATERAL probe per range keeps the index order, and reading the
@@ -238,10 +239,9 @@ BEGIN
             END IF;
             IF v_cancelled OR v_got = 0 AND v_sum > 0 THEN
                 -- The same with two more things to see to, of at most 1,000 rows. Cancelled jobs are stepped over: they
-                -- count as the claim's and are settled with it; once there was nothing else, however few jobs it is to hand out, and few where other lanes had many, however
+                -- count as the claim's and are settled with it; once there was nothing else, however few jobs it is to hand out, and few where that took its time already, however
                 -- many it is to hand out. And args are added up, first as they are stored, so that no more than v_bytes of those is read, then as they are.
-                v_ahead := CASE WHEN v_cancelled AND pass > 1 THEN 1000 ELSE least(v_most, CASE WHEN v_cancelled AND v_steps >= 20 THEN 100 ELSE 1000 END) END;
-                v_steps := v_steps + v_cancelled::integer;
+                v_ahead := CASE WHEN v_cancelled AND pass > 1 THEN 1000 ELSE least(v_most, CASE WHEN v_cancelled AND v_began > v_until THEN 100 ELSE 1000 END) END;
                 RETURN QUERY
                 WITH ahead AS MATERIALIZED (
                     SELECT j.*, (SELECT true FROM {schema}.cancelled_in_log s WHERE s.lane_id + 0 = v_lane AND s.job_id = j.id LIMIT 1) AS gone
@@ -254,15 +254,15 @@ BEGIN
                     LIMIT v_ahead
                 ), batch AS MATERIALIZED (
                     SELECT s.* FROM (
-                        SELECT t.*, sum(octet_length(t.args::text)) OVER w AS bytes, row_number() OVER w AS nth FROM (
-                            SELECT a.*, sum(pg_column_size(a.args)) OVER w AS stored, row_number() OVER w AS first, count(*) FILTER (WHERE a.gone IS NULL) OVER w AS jobs FROM ahead a
+                        SELECT t.*, sum(CASE WHEN t.gone IS NULL THEN octet_length(t.args::text) ELSE 0 END) OVER w AS bytes, row_number() OVER w AS nth FROM (
+                            SELECT a.*, sum(CASE WHEN a.gone IS NULL THEN pg_column_size(a.args) ELSE 0 END) OVER w AS stored, row_number() OVER w AS first, count(*) FILTER (WHERE a.gone IS NULL) OVER w AS jobs FROM ahead a
                             WINDOW w AS (ORDER BY a.xid, a.id ROWS UNBOUNDED PRECEDING)) AS t
                         WHERE (t.stored <= v_bytes OR t.first = 1) AND t.jobs <= v_most
                         WINDOW w AS (ORDER BY t.xid, t.id ROWS UNBOUNDED PRECEDING)) AS s
                     WHERE s.bytes <= v_bytes OR s.nth = 1 ORDER BY s.xid, s.id
                 ), last AS (
-                    SELECT b.xid, b.id FROM batch b, (SELECT count(*) AS n FROM ahead) AS a, (SELECT count(*) AS n FROM batch) AS c
-                    WHERE a.n = v_ahead OR c.n < a.n ORDER BY b.xid DESC, b.id DESC LIMIT 1
+                    SELECT b.xid, b.id FROM batch b -- counted once, not for each row
+                    WHERE (SELECT count(*) FROM ahead) = v_ahead OR (SELECT count(*) FROM batch) < (SELECT count(*) FROM ahead) ORDER BY b.xid DESC, b.id DESC LIMIT 1
                 ), gone AS MATERIALIZED (
                     -- By the primary key: + 0 hides the index of all that the lane has.
                     DELETE FROM {schema}.cancelled_in_log s WHERE s.lane_id + 0 = v_lane AND s.job_id = ANY (SELECT b.id FROM batch b) RETURNING s.job_id
@@ -277,13 +277,20 @@ BEGIN
                     RETURNING ARRAY[lane_id, seq, token, job_count, i, v_priority] AS head
                 ), settled AS (
                     INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed, low_id, high_id)
-                    SELECT v_seq, v_lane, p_worker, 1, (SELECT r.segment FROM {schema}.ring r), false, g.job_id, g.job_id FROM gone g)
+                    SELECT v_seq, v_lane, p_worker, s.jobs, (SELECT r.segment FROM {schema}.ring r), false, s.id, s.id FROM (
+                        SELECT 1 AS jobs, g.job_id AS id FROM gone g WHERE (SELECT count(*) FROM gone) < (SELECT count(*) FROM batch)
+                        UNION ALL -- where there was nothing else one row tells of all
+                        SELECT count(*), NULL FROM gone g HAVING count(*) > 0 AND count(*) = (SELECT count(*) FROM batch)) AS s)
                 SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
                        v_began, NULL::text, NULL::json, NULL::text FROM appended a
                 UNION ALL
                 SELECT NULL::bigint[], b.xid, b.id, b.attempt, nullif(b.max_attempts, 20), nullif(b.crash_count, 0), b.enqueued_at, b.kind, b.args, b.attributes
-                FROM batch b WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.job_id = b.id);
+                FROM batch b WHERE b.id NOT IN (SELECT g.job_id FROM gone g); -- hashed; an anti-join would be a nested loop
                 GET DIAGNOSTICS v_got = ROW_COUNT;
+                IF v_cancelled THEN
+                    v_steps := v_steps + 1;
+                    v_until := coalesce(v_until, clock_timestamp() + interval '10 ms'); -- from here on: before this the statement may have been planned
+                END IF;
                 IF v_got > 1 THEN -- enough of this queue
                     v_left := 0;
                     v_more := true;

@@ -120,12 +120,14 @@ BEGIN
     ), started AS (
         SELECT t.pos, t.n, j.xid AS job_xid, j.id AS job_id, 'started'::text AS event, t.at, t.queue, j.kind, j.attempt + 1 AS attempt,
                t.worker_id, NULL::text AS reason, t.nth, t.jobs, coalesce(j.nth, 0) + CASE WHEN t.goes_on THEN p_passed ELSE 0 END AS found,
-               j.id IS NULL OR t.stepped_over AND EXISTS (
+               j.id IS NULL OR t.stepped_over_all OR t.stepped_over AND EXISTS (
                    SELECT 1 FROM {schema}.settlement s WHERE s.lane_id = t.lane_id AND s.seq = t.seq AND s.high_id = j.id
                    AND s.low_id = j.id AND NOT s.completed AND s.event_xid = t.xid) AS hidden
         -- Asked for the claim first: asked for each of its jobs, in each leaf, it was half of the time of a page.
         FROM (SELECT t.*, EXISTS (SELECT 1 FROM {schema}.settlement s WHERE s.lane_id = t.lane_id AND s.seq = t.seq
-                                  AND NOT s.completed AND s.event_xid = t.xid) AS stepped_over
+                                  AND NOT s.completed AND s.event_xid = t.xid) AS stepped_over,
+                     EXISTS (SELECT 1 FROM {schema}.settlement s WHERE s.lane_id = t.lane_id AND s.seq = t.seq AND s.high_id IS NULL
+                             AND NOT s.completed AND s.event_xid = t.xid) AS stepped_over_all
               FROM taken t WHERE t.source = 1 AND t.jobs > 0 AND t.wanted AND v_started OFFSET 0) t
         LEFT JOIN LATERAL {schema}.claim_jobs_after(
             t.lane_id, t.seq, CASE WHEN t.goes_on THEN p_xid END, CASE WHEN t.goes_on THEN p_id END, p_passed, p_limit)

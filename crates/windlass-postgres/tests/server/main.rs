@@ -53,6 +53,7 @@ mod requests;
 mod retention;
 mod schedules;
 mod sql_calls;
+mod stepped_over;
 mod timings;
 mod tls;
 mod touch_jobs;
