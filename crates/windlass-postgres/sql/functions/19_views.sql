@@ -85,8 +85,8 @@ END $$;
 
 -- any_available(queues, kinds): whether a worker of these queues and kinds (none: all) would find a job now, or when those are promoted
 -- whose time has come, or taken back whose worker's lease is over. Jobs of the log, due ones and those of dead workers count whatever their kind: a worker that does not know it puts
--- them aside. So does what was cancelled there, where it is 1,000 jobs or more: claims step over those, and take them away.
--- Cost: four probes per lane, and the index entries of what was promoted in it since the oldest open transaction began: some 300 pages for 50,000 jobs. Where
+-- them aside. What was cancelled there does not, but where it is more than 100,000 jobs: claims step over those, and take them away.
+-- Cost: four probes per lane, for each job that comes first and was cancelled 0.5 us, and the index entries of what was promoted in it since the oldest open transaction began: some 300 pages for 50,000 jobs. Where
 -- there is nothing, a look at the live workers, and at the open claims of those whose lease is over.
 CREATE OR REPLACE FUNCTION {schema}.any_available(p_queues text[], p_kinds text[]) RETURNS boolean
     LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
@@ -105,20 +105,59 @@ BEGIN
                           SELECT 1 FROM {schema}.waiting h
                           WHERE h.lane_id = v_lane AND h.state = s.state AND h.available_at <= v_now LIMIT 1) AS h)
            OR v_lane < 0 AND ({schema}.key_ready({schema}.key_lane_of(v_lane)) OR {schema}.keys_let_go(v_lane))
-           OR EXISTS (SELECT 1 FROM {schema}.unclaimed_ranges(v_lane) u
-                      CROSS JOIN LATERAL unnest(u.lo, u.lo_id, u.hi) AS r(lo, lo_id, hi)
-                      CROSS JOIN LATERAL (
-                          SELECT 1 FROM (
-                              SELECT j.id, row_number() OVER () AS nth FROM (
-                                  SELECT j.id FROM {schema}.job j
-                                  WHERE j.lane_id = v_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
-                                  ORDER BY j.xid, j.id LIMIT 1000) AS j) AS j
-                          WHERE j.nth = 1000
-                             OR (SELECT true FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id + 0 = v_lane LIMIT 1) IS NULL
-                          LIMIT 1) AS j)
+           OR {schema}.any_uncancelled(v_lane, 100000)
         THEN RETURN true; END IF;
     END LOOP;
     RETURN {schema}.dead_hold(p_queues);
+END $$;
+
+-- any_uncancelled(lane, most): whether one of the first `most` jobs that no claim of the lane has handed out was not cancelled, or there are more than those.
+-- Both are read in the order in which they stand in the log, so no more of one is needed than of the other. Cost: a probe or two, and 0.5 us for each that was
+-- cancelled and comes first.
+CREATE OR REPLACE FUNCTION {schema}.any_uncancelled(p_lane integer, p_most integer) RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
+    SET enable_mergejoin = off SET enable_material = off SET max_parallel_workers_per_gather = 0 SET work_mem = '32MB' -- what was cancelled is hashed
+AS $$
+DECLARE
+    u record;
+BEGIN
+    SELECT * INTO u FROM {schema}.unclaimed_ranges(p_lane);
+    IF EXISTS (SELECT 1 FROM unnest(u.lo, u.lo_id, u.hi) AS r(lo, lo_id, hi)
+               CROSS JOIN LATERAL (
+                   SELECT j.id FROM {schema}.job j
+                   WHERE j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
+                   ORDER BY j.xid, j.id LIMIT 100) AS j
+               WHERE (SELECT true FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id + 0 = p_lane LIMIT 1) IS NULL) THEN
+        RETURN true;
+    END IF;
+    IF NOT EXISTS (SELECT 1 FROM {schema}.cancelled_ahead(p_lane, u.lo, u.lo_id, u.hi, 1)) THEN RETURN false; END IF;
+    IF (SELECT l.jobs FROM {schema}.last_uncancelled(p_lane, u.lo, u.lo_id, u.hi) l) > 0 THEN RETURN true; END IF; -- what was enqueued since
+    RETURN EXISTS (
+        SELECT 1 FROM (
+            SELECT j.id, row_number() OVER () AS nth FROM unnest(u.lo, u.lo_id, u.hi) AS r(lo, lo_id, hi)
+            CROSS JOIN LATERAL (
+                SELECT j.id FROM {schema}.job j
+                WHERE j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
+                ORDER BY j.xid, j.id LIMIT p_most + 1) AS j
+            LIMIT p_most + 1) AS j
+        WHERE j.nth > p_most OR j.id NOT IN (SELECT c FROM {schema}.cancelled_ahead(p_lane, u.lo, u.lo_id, u.hi, p_most) c));
+END $$;
+
+-- cancelled_ahead(lane, ranges, most): those jobs of these ranges of the log that were cancelled there, so many at most, in the order in which they stand.
+CREATE OR REPLACE FUNCTION {schema}.cancelled_ahead(p_lane integer, p_lo xid8[], p_lo_id bigint[], p_hi xid8[], p_most integer) RETURNS SETOF bigint
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
+    SET enable_mergejoin = off SET enable_material = off SET max_parallel_workers_per_gather = 0
+AS $$
+BEGIN
+    RETURN QUERY
+    SELECT s.job_id FROM unnest(p_lo, p_lo_id, p_hi) AS r(lo, lo_id, hi)
+    CROSS JOIN LATERAL (
+        SELECT s.job_id FROM {schema}.cancelled_in_log s
+        WHERE s.lane_id = p_lane AND (s.xid, s.job_id + 0) > (r.lo, r.lo_id) AND s.xid <= r.hi
+        ORDER BY s.xid, s.job_id + 0 LIMIT p_most) AS s
+    LIMIT p_most;
 END $$;
 
 -- dead_hold(queues): whether a worker whose lease is over, and which nobody has ended yet, holds jobs of these queues that a worker may be given.
@@ -140,8 +179,9 @@ BEGIN
 END $$;
 
 -- lane_counts(lane, exact): how many jobs of a lane are in each state but running. A count is exact up to `exact` rows of its
--- place and an estimate above; its state is then in estimates. oldest: since when the first jobs of the lane could start.
--- Cost: at most `exact` rows of each place; for each estimate some 1,000 rows or 200 probes.
+-- place and an estimate above; its state is then in estimates. oldest: since when the first jobs of the lane could start. Rows of the log that are to be stepped
+-- over are none of its jobs: where there are some the last 1,000 rows are looked at, too, so that what was enqueued after a bulk cancellation counts at once.
+-- Cost: at most `exact` rows of each place, in the log twice where some are to be stepped over; for each estimate some 1,000 rows or 200 probes.
 CREATE OR REPLACE FUNCTION {schema}.lane_counts(
     p_lane integer, p_exact integer, OUT available bigint, OUT scheduled bigint, OUT retryable bigint, OUT no_handler bigint,
     OUT completed bigint, OUT cancelled bigint, OUT discarded bigint, OUT oldest timestamptz, OUT estimates text[])
@@ -157,26 +197,36 @@ DECLARE
     v_count bigint;
     v_xid   xid8;
     v_at    timestamptz;
+    v_gone  boolean;     -- some of the log are to be stepped over
+    v_first timestamptz; -- of the first row, whatever it is
+    l       record;      -- the last rows
 BEGIN
     estimates := '{}';
     SELECT * INTO u FROM {schema}.unclaimed_ranges(p_lane);
+    v_gone := EXISTS (SELECT 1 FROM {schema}.cancelled_ahead(p_lane, u.lo, u.lo_id, u.hi, 1));
     -- Of those that came back the first: they stand in the order in which they did.
-    SELECT count(*), min(x.enqueued_at) FILTER (WHERE NOT x.moved), (array_agg(x.xid) FILTER (WHERE x.moved))[1],
-           (array_agg(x.enqueued_at) FILTER (WHERE x.moved))[1]
-        INTO available, oldest, v_xid, v_at FROM (
-        SELECT j.xid, j.enqueued_at, j.moved FROM unnest(u.lo, u.lo_id, u.hi) AS r(lo, lo_id, hi)
+    SELECT count(*), count(*) FILTER (WHERE NOT x.gone), min(x.enqueued_at), min(x.enqueued_at) FILTER (WHERE NOT x.moved AND NOT x.gone),
+           (array_agg(x.xid) FILTER (WHERE x.moved AND NOT x.gone))[1], (array_agg(x.enqueued_at) FILTER (WHERE x.moved AND NOT x.gone))[1]
+        INTO v_rows, available, v_first, oldest, v_xid, v_at FROM (
+        SELECT j.xid, j.enqueued_at, j.moved,
+               v_gone AND j.id IN (SELECT c FROM {schema}.cancelled_ahead(p_lane, u.lo, u.lo_id, u.hi, p_exact + 1) c) AS gone -- hashed
+        FROM unnest(u.lo, u.lo_id, u.hi) AS r(lo, lo_id, hi)
         CROSS JOIN LATERAL (
-            SELECT j.xid, j.enqueued_at, j.moved FROM {schema}.job j
+            SELECT j.xid, j.id, j.enqueued_at, j.moved FROM {schema}.job j
             WHERE j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
             ORDER BY j.xid, j.id LIMIT p_exact + 1) AS j
         LIMIT p_exact + 1) AS x;
     IF v_xid IS NOT NULL THEN oldest := least(oldest, {schema}.startable_since(v_xid, v_at)); END IF;
-    IF available > p_exact THEN
+    IF v_rows > p_exact THEN
         available := greatest(available, {schema}.unclaimed_estimate(p_lane, u.lo, u.lo_id, u.hi));
         estimates := estimates || 'available'::text;
+        IF v_gone THEN
+            SELECT * INTO l FROM {schema}.last_uncancelled(p_lane, u.lo, u.lo_id, u.hi);
+            available := greatest(available, l.jobs);
+            -- Where neither end has one it is somewhere between: no earlier than the first row.
+            IF available > 0 THEN oldest := coalesce(oldest, l.oldest, v_first); END IF;
+        END IF;
     END IF;
-    SELECT count(*) INTO v_count FROM (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.lane_id = p_lane LIMIT p_exact + 1) AS x;
-    available := greatest(available - v_count, 0);
 
     SELECT count(*), sum(x.job_count) FILTER (WHERE x.completed), sum(x.job_count) INTO v_rows, completed, v_jobs FROM (
         SELECT s.completed, s.job_count FROM {schema}.settlement s WHERE s.lane_id = p_lane ORDER BY s.seq DESC LIMIT p_exact + 1) AS x;
@@ -239,7 +289,7 @@ CREATE OR REPLACE FUNCTION {schema}.rows_in_page(p_pages bigint) RETURNS integer
     LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT least(120, greatest(8, 1024 / greatest(p_pages, 1)))::integer $$;
 
--- unclaimed_estimate(lane, ranges): about how many rows of the log the ranges hold, which are the lane's unclaimed ones. The log
+-- unclaimed_estimate(lane, ranges): about how many jobs the ranges of the log hold, which are the lane's unclaimed ones. The log
 -- grows at its end, so they lie, in each leaf, behind the page of the first of them; some of the places there are looked at.
 CREATE OR REPLACE FUNCTION {schema}.unclaimed_estimate(p_lane integer, p_lo xid8[], p_lo_id bigint[], p_hi xid8[]) RETURNS bigint
     LANGUAGE plpgsql STABLE
@@ -267,16 +317,44 @@ BEGIN
     RETURN v_sum;
 END $$;
 
--- unclaimed_on_pages(cursor, segment, tids): how many unclaimed rows of the cursor's lane are among these. The settings leave the planner
+-- last_uncancelled(lane, ranges): how many of the last 1,000 jobs of these ranges, which no claim has handed out, were not cancelled, and since when the first of them waits.
+CREATE OR REPLACE FUNCTION {schema}.last_uncancelled(p_lane integer, p_lo xid8[], p_lo_id bigint[], p_hi xid8[], OUT jobs bigint, OUT oldest timestamptz)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+    SET enable_mergejoin = off SET enable_material = off SET max_parallel_workers_per_gather = 0
+AS $$
+BEGIN
+    SELECT count(*), min(CASE WHEN x.moved THEN {schema}.startable_since(x.xid, x.enqueued_at) ELSE x.enqueued_at END) INTO jobs, oldest FROM (
+        SELECT j.* FROM (SELECT * FROM unnest(p_lo, p_lo_id, p_hi) WITH ORDINALITY AS r(lo, lo_id, hi, n) ORDER BY r.n DESC) AS r
+        CROSS JOIN LATERAL (
+            SELECT j.xid, j.id, j.enqueued_at, j.moved FROM {schema}.job j
+            WHERE j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
+            ORDER BY j.xid DESC, j.id DESC LIMIT 1000) AS j
+        LIMIT 1000) AS x
+    WHERE (SELECT true FROM {schema}.cancelled_in_log s WHERE s.job_id = x.id AND s.lane_id + 0 = p_lane LIMIT 1) IS NULL;
+END $$;
+
+-- uncancelled(lane, ids): how many of these jobs, which stand in the lane's log, were not cancelled there.
+CREATE OR REPLACE FUNCTION {schema}.uncancelled(p_lane integer, p_ids bigint[]) RETURNS bigint
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off
+AS $$
+BEGIN
+    RETURN (SELECT count(*) FROM unnest(p_ids) AS u(id)
+            WHERE (SELECT true FROM {schema}.cancelled_in_log s WHERE s.job_id = u.id AND s.lane_id + 0 = p_lane LIMIT 1) IS NULL);
+END $$;
+
+-- unclaimed_on_pages(cursor, segment, tids): how many unclaimed rows of the cursor's lane, but those to be stepped over, are among these. The settings leave the planner
 -- nothing but to go by the tids: it thinks them dear, and compares each row of the lane with each of them.
 CREATE OR REPLACE FUNCTION {schema}.unclaimed_on_pages(k {schema}.cursor, p_segment integer, p_tids tid[]) RETURNS bigint
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
     SET enable_indexscan = off SET enable_indexonlyscan = off SET max_parallel_workers_per_gather = 0
 AS $$
 BEGIN
-    RETURN (SELECT count(*) FROM {schema}.job j
+    RETURN {schema}.uncancelled(k.lane_id, ARRAY(
+            SELECT j.id FROM {schema}.job j
             WHERE j.segment = p_segment AND j.ctid = ANY (p_tids) AND j.lane_id = k.lane_id
-              AND j.xid < '{direct}' AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id));
+              AND j.xid < '{direct}' AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)));
 END $$;
 
 -- claimed_estimate(lane): about how many jobs the claims hold that are still stored, by 200 of them.

@@ -3,7 +3,7 @@
 use crate::session::Session;
 use std::sync::Arc;
 use windlass_conformance::steps::{TestWorker, enqueue_jobs, worker_on};
-use windlass_core::Store;
+use windlass_core::{JobId, Store};
 
 const AT_ONCE: &str = "SET statement_timeout = '400ms'";
 
@@ -69,4 +69,45 @@ async fn claims_get_past_a_purge_part_by_part() {
     let counted = "SELECT completed FROM windlass.queues WHERE name = 'q' AND estimates = '{}'";
     assert_eq!(session.value::<i64>(counted).await, 0, "exact, however many were stepped over");
     assert_eq!(claim(&session, &worker).await, (vec![], false));
+}
+
+/// What the figures of queue q say, and what the view of all jobs does. An estimate of none is none.
+async fn compare(session: &Session, is_estimate: bool, when: &str) {
+    let figures = "SELECT available, oldest_available_at::text FROM windlass.queues WHERE name = 'q'";
+    let jobs = "SELECT count(*), min(enqueued_at)::text FROM windlass.jobs WHERE queue = 'q' AND state = 'available'";
+    let read = async |sql: &str| {
+        let row = session.row(sql).await;
+        (row.get::<_, i64>(0), row.get::<_, Option<String>>(1))
+    };
+    let (said, is) = (read(figures).await, read(jobs).await);
+    let off = if is_estimate && is.0 > 0 { 10 + is.0 / 10 } else { 0 };
+    assert!((said.0 - is.0).abs() <= off, "{when}: {said:?} {is:?}");
+    assert_eq!(said.1, is.1, "{when}");
+    let any = session.value::<bool>("SELECT windlass.any_available('{q}', '{}')").await;
+    assert_eq!(any, is.0 > 0, "{when}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_to_be_stepped_over_is_in_no_figure() {
+    for (jobs, when) in [(3, "a few"), (3_000, "three times what is counted exactly")] {
+        let session = Session::fresh().await;
+        // With so many lanes counts are exact up to 1,000 rows.
+        session
+            .run("INSERT INTO windlass.lane (queue, priority) SELECT 'x' || n, 0 FROM generate_series(1, 1000) AS n")
+            .await;
+        let store: Arc<dyn Store> = Arc::new(session.fixture.store().await);
+        let ids = enqueue_jobs(&store, jobs).await;
+        compare(&session, jobs > 1_000, &format!("{when}, enqueued")).await;
+        store.cancel(&ids[..jobs - 1]).await.unwrap();
+        compare(&session, jobs > 1_000, &format!("{when}, all but the last one cancelled")).await;
+        store.delete(&ids).await.unwrap();
+        compare(&session, jobs > 1_000, &format!("{when}, deleted")).await;
+        let later: Vec<JobId> = enqueue_jobs(&store, 2).await;
+        compare(&session, jobs > 1_000, &format!("{when}, two more enqueued")).await;
+
+        let worker = worker_on(&store).await;
+        let held = worker.take_when_due(2).await;
+        assert_eq!(held.iter().map(|held| held.job.id).collect::<Vec<_>>(), later);
+        compare(&session, jobs > 1_000, &format!("{when}, none left")).await;
+    }
 }
