@@ -34,6 +34,7 @@ BEGIN
             '{schema}.register(text, text[], text[], double precision)',
             '{schema}.heartbeat(integer, bigint, integer[], bigint[])',
             '{schema}.begin_timeline(integer)',
+            '{schema}.configure(interval, interval, bigint, smallint)', -- old programs pass a smallint, which becomes an integer
             '{schema}.promote_keys()',
             '{schema}.replace_unique(uuid, bigint, integer, text, text, smallint, text, timestamptz, interval)']) AS old
         JOIN pg_catalog.pg_proc p ON p.oid = to_regprocedure(old)

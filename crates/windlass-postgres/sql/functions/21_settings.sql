@@ -2,7 +2,7 @@
 -- on it; NULL leaves a value as it is.
 CREATE OR REPLACE FUNCTION {schema}.configure(
     retention interval DEFAULT NULL, dead_retention interval DEFAULT NULL, segment_bytes bigint DEFAULT NULL,
-    max_crashes smallint DEFAULT NULL) RETURNS void
+    max_crashes integer DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -14,6 +14,9 @@ BEGIN
     END IF;
     IF $4 < 3 THEN
         RAISE 'max_crashes must be at least 3, got %: only a job that ran alone is to blame', $4 USING ERRCODE = 'WL003';
+    END IF;
+    IF $4 > 32767 THEN
+        RAISE 'max_crashes must be at most 32767, got %', $4 USING ERRCODE = 'WL003';
     END IF;
     UPDATE {schema}.setting s SET
         retention = coalesce($1, s.retention), dead_retention = coalesce($2, s.dead_retention),

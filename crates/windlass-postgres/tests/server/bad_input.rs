@@ -284,6 +284,24 @@ async fn intervals_are_what_their_seconds_say() {
     }
 }
 
+/// What is written without a cast is an integer, which no function of a smallint takes.
+#[tokio::test]
+async fn a_number_of_crashes_needs_no_cast() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    for (call, crashes) in [("6", 6), ("7::smallint", 7)] {
+        let call = format!("SELECT windlass.configure(max_crashes => {call})");
+        client.batch_execute(&fixture.text(&call)).await.expect(&call);
+        let read = fixture.text("SELECT max_crashes::integer FROM windlass.setting");
+        assert_eq!(client.query_one(&read, &[]).await.unwrap().get::<_, i32>(0), crashes);
+    }
+    for refused in [2, 32_768] {
+        let call = fixture.text(&format!("SELECT windlass.configure(max_crashes => {refused})"));
+        let error = client.batch_execute(&call).await.expect_err("refused");
+        assert_eq!(error.code().map(|code| code.code()), Some("WL003"), "{error:?}");
+    }
+}
+
 /// What the audit log cannot keep is refused before the first job is touched.
 #[tokio::test]
 async fn a_filter_that_is_too_long_for_the_audit_log_touches_nothing() {

@@ -336,7 +336,7 @@ async fn who_changes_what_another_transaction_changes_leaves_others_their_connec
     store.put_schedules(&[Schedule::new("s", "@daily", job())], None).await.unwrap();
     let locker = fixture.sql().await;
     let took = "BEGIN; SELECT windlass.pause('q'), windlass.limit_queue('limited', concurrency => 1), windlass.limit_keys('keyed', concurrency => 1),
-        windlass.configure(max_crashes => 7::smallint), windlass.set_retention('q', 'completed', '1 hour'), windlass.pause_schedules('{s}', true)";
+        windlass.configure(max_crashes => 7), windlass.set_retention('q', 'completed', '1 hour'), windlass.pause_schedules('{s}', true)";
     locker.batch_execute(&fixture.text(took)).await.unwrap();
     let calls = tokio::spawn({
         let store = Arc::clone(&store);
