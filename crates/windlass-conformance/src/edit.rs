@@ -223,6 +223,31 @@ pub async fn no_job_is_put_off_beyond_its_expiry(fixture: &dyn Fixture) {
     assert_eq!(replies, [Expires]);
 }
 
+/// No edit gives a job fewer attempts than it has used, or as many: it would run once more, as attempt 2 of 1. A dead job gets them anew.
+pub async fn attempts_that_were_used_stay(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let ids = enqueue_jobs(&store, 4).await;
+    let worker = worker_on(&store).await;
+    let held = worker.take(3).await;
+    let retry = |delay| Disposition::Retry { delay, error: "no".into() };
+    worker.except(&held[0], retry(LATER)).await;
+    worker.except(&held[1], retry(Duration::ZERO)).await;
+    worker.except(&held[2], Disposition::Discard { error: "bad".into(), failed: true }).await;
+    let once = JobEdit::new().with_max_attempts(1).with_priority(5);
+    use EditReply::{AttemptsUsed, Edited};
+    let replies = store.edit(&ids, &once).await.expect("edit");
+    assert_eq!(replies, [AttemptsUsed, AttemptsUsed, Edited, Edited]);
+    for id in &ids[..2] {
+        let seen = record(&store, *id).await;
+        assert_eq!((seen.attempt, seen.max_attempts, seen.priority), (1, 20, 0));
+    }
+    store.retry(&ids[..1]).await.expect("retry"); // available, with one attempt behind it
+    assert_eq!(store.edit(&ids[..1], &once).await.expect("edit"), [AttemptsUsed]);
+    edit_all(&store, &ids, &JobEdit::new().with_max_attempts(2)).await;
+    store.retry(&ids[2..3]).await.expect("retry");
+    assert_eq!(worker.take_when_due(4).await.len(), 4);
+}
+
 /// An edit is checked as a job is, before anything is changed.
 pub async fn a_senseless_edit_is_refused(fixture: &dyn Fixture) {
     let store = fixture.open().await;

@@ -56,7 +56,7 @@ macro_rules! suite {
             retry: a_retryable_job_comes_now, a_dead_job_gets_its_attempts_anew, a_job_that_was_cancelled_while_it_was_available_does_too,
                 a_cancelled_job_comes_back, the_rest_is_left_alone, a_repeated_id_is_retried_once;
             edit: what_waits_is_changed, what_waits_can_be_put_off, a_changed_job_comes_once, a_changed_job_lives_on,
-                the_rest_is_left_alone, encrypted_args_stay, no_job_is_put_off_beyond_its_expiry, a_senseless_edit_is_refused,
+                the_rest_is_left_alone, encrypted_args_stay, no_job_is_put_off_beyond_its_expiry, attempts_that_were_used_stay, a_senseless_edit_is_refused,
                 what_does_not_run_is_deleted, a_deleted_job_is_skipped, housekeeping_knows_them,
                 an_edited_job_keeps_its_key;
             drains: a_heartbeat_tells_to_drain, what_a_draining_worker_holds_is_its_own, nobody_else_drains, a_drain_wakes_the_heartbeat;

@@ -151,6 +151,9 @@ pub enum EditReply {
     Encrypted,
     /// It expires before the time that the edit says, or at it: it would never run. It was left alone.
     Expires,
+    /// It has used as many attempts as the edit would give it, or more: it would have none left. It was left alone. To end it is a
+    /// [cancel](crate::JobStore::cancel)'s affair; a dead one gets its attempts anew when it is retried.
+    AttemptsUsed,
     /// No such job, or its history was removed.
     NotFound,
 }

@@ -23,6 +23,10 @@ pub(crate) fn edit(state: &mut State, id: JobId, edit: &JobEdit) -> EditReply {
     if expires_at.zip(due).is_some_and(|(expires_at, due)| expires_at <= due) {
         return EditReply::Expires;
     }
+    let is_dead = matches!(job.place.state(), JobState::Cancelled | JobState::Discarded);
+    if !is_dead && edit.max_attempts().is_some_and(|most| most <= job.attempt) {
+        return EditReply::AttemptsUsed;
+    }
     let present = &state.lanes[job.lane];
     let queue = Arc::clone(&present.queue);
     let priority = edit.priority().unwrap_or(present.priority);

@@ -17,6 +17,7 @@ const EDIT: Control<EditReply> = Control {
         "finished" => Some(EditReply::Finished),
         "encrypted" => Some(EditReply::Encrypted),
         "expires" => Some(EditReply::Expires),
+        "attempts_used" => Some(EditReply::AttemptsUsed),
         "not_found" => Some(EditReply::NotFound),
         _ => None,
     },

@@ -111,6 +111,14 @@ fn set(tx: &Tx<'_>, table: &str, key: &str, at: i64, edit: &JobEdit) -> Outcome<
     {
         return Ok(Some(EditReply::Expires));
     }
+    // A dead one gets them anew.
+    if let Some(most) = edit.max_attempts().filter(|_| table != "dead") {
+        let read = format!("SELECT attempt FROM {table} WHERE {key} = ?1");
+        let used: u16 = tx.conn.prepare_cached(&read)?.query_one([at], |row| row.get(0))?;
+        if most <= used {
+            return Ok(Some(EditReply::AttemptsUsed));
+        }
+    }
     let set = format!(
         "UPDATE {table} SET max_attempts = coalesce(?2, max_attempts), args = coalesce(?3, args) WHERE {key} = ?1"
     );

@@ -14,8 +14,8 @@ export type CancelReply = 'cancelled' | 'running' | 'finished' | 'not_found'
 export type RetryReply = 'retried' | 'pending' | 'completed' | 'key_taken' | 'not_found'
 /** What came of a delete: the job is gone, runs, has completed (retention removes it), or is not there. */
 export type DeleteReply = 'deleted' | 'running' | 'completed' | 'not_found'
-/** What came of an edit: the job is changed, runs, has ended, has args that only who has the keys can write, expires before it would be due, or is not there. */
-export type EditReply = 'edited' | 'running' | 'finished' | 'encrypted' | 'expires' | 'not_found'
+/** What came of an edit: the job is changed, runs, has ended, has args that only who has the keys can write, expires before it would be due, has used as many attempts already, or is not there. */
+export type EditReply = 'edited' | 'running' | 'finished' | 'encrypted' | 'expires' | 'attempts_used' | 'not_found'
 
 /** Which jobs. */
 export interface JobFilter {

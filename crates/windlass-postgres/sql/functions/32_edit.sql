@@ -32,7 +32,8 @@ END $$;
 
 -- edit_job(id, at, delay, queue, priority, max_attempts, args): changes what is not NULL of a job that no worker holds; at or a
 -- delay in seconds: when it becomes available. 'edited', 'running', 'finished' (it completed; or it is dead and the edit says
--- when), 'encrypted' (args, which are sealed for the job), 'expires' (before that time: it would never run) or 'not_found'. What it is given was checked. As cancel, it holds
+-- when), 'encrypted' (args, which are sealed for the job), 'expires' (before that time: it would never run),
+-- 'attempts_used' (it would have none left) or 'not_found'. What it is given was checked. As cancel, it holds
 -- the lane's lock until the transaction ends.
 CREATE OR REPLACE FUNCTION {schema}.edit_job(
     p_id bigint, p_at timestamptz, p_delay double precision, p_queue text, p_priority integer, p_max integer, p_args json) RETURNS text
@@ -60,6 +61,7 @@ BEGIN
         IF FOUND THEN
             IF p_args IS NOT NULL AND {schema}.is_envelope(w.args) THEN RETURN 'encrypted'; END IF;
             IF v_due >= {schema}.expires_at(w.attributes) THEN RETURN 'expires'; END IF;
+            IF p_max <= w.attempt THEN RETURN 'attempts_used'; END IF;
             DELETE FROM {schema}.waiting h WHERE h.id = p_id;
             IF w.state = 'no_handler' AND NOT v_now THEN w.state := 'scheduled'; END IF;
             IF w.state = 'keyed' THEN -- available, as what stands in the log
@@ -92,6 +94,7 @@ BEGIN
             FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id;
         IF p_args IS NOT NULL AND {schema}.is_envelope(w.args) THEN RETURN 'encrypted'; END IF;
         IF v_due >= {schema}.expires_at(w.attributes) THEN RETURN 'expires'; END IF;
+        IF p_max <= w.attempt THEN RETURN 'attempts_used'; END IF; -- a dead job gets them anew
         v_now := coalesce(v_now, true);
         -- A repeated edit does not move it again.
         IF v_now AND coalesce(p_max, w.max_attempts) = w.max_attempts AND coalesce(p_args, w.args)::text = w.args::text AND EXISTS (

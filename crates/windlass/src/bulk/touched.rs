@@ -10,7 +10,7 @@ pub struct Touched {
     pub asked: u64,
     /// Jobs that were not edited because their args are encrypted, and the edit sets args.
     pub encrypted: u64,
-    /// Jobs that had moved on meanwhile, so that nothing was to be done; or that expire before the edit would have them due.
+    /// Jobs that had moved on meanwhile, so that nothing was to be done; or that expire before the edit would have them due, or have used the attempts that it would give them.
     pub left: u64,
     /// Nothing was changed.
     pub dry_run: bool,

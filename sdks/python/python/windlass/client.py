@@ -76,7 +76,7 @@ class Client(_Calling):
         return await self._send(calls.by_id("delete", ids))
 
     async def edit(self, ids: int | Sequence[int], **changes: Any) -> list[str]:
-        """Changes jobs that do not run: ``delay``, ``at`` or ``now=True``, ``queue``, ``priority``, ``max_attempts``, ``args``. For each ``edited``, ``running``, ``finished``, ``encrypted``, ``expires`` (before it would be due) or ``not_found``."""
+        """Changes jobs that do not run: ``delay``, ``at`` or ``now=True``, ``queue``, ``priority``, ``max_attempts``, ``args``. For each ``edited``, ``running``, ``finished``, ``encrypted``, ``expires`` (before it would be due), ``attempts_used`` (it would have none left) or ``not_found``."""
         return await self._send(calls.by_id("edit", ids, edit=calls.edit_of(changes)))
 
     async def cancel_where(self, *, ids: Iterable[int] | None = None, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
@@ -308,7 +308,7 @@ class SyncClient(_Calling):
         return self._send(calls.by_id("delete", ids))
 
     def edit(self, ids: int | Sequence[int], **changes: Any) -> list[str]:
-        """Changes jobs that do not run: ``delay``, ``at`` or ``now=True``, ``queue``, ``priority``, ``max_attempts``, ``args``. For each ``edited``, ``running``, ``finished``, ``encrypted``, ``expires`` (before it would be due) or ``not_found``."""
+        """Changes jobs that do not run: ``delay``, ``at`` or ``now=True``, ``queue``, ``priority``, ``max_attempts``, ``args``. For each ``edited``, ``running``, ``finished``, ``encrypted``, ``expires`` (before it would be due), ``attempts_used`` (it would have none left) or ``not_found``."""
         return self._send(calls.by_id("edit", ids, edit=calls.edit_of(changes)))
 
     def cancel_where(self, *, ids: Iterable[int] | None = None, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:

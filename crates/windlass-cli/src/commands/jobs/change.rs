@@ -134,6 +134,10 @@ fn edit_words(reply: &EditReply) -> Words {
         EditReply::Expires => {
             ("expires", "expires before that time, so it would never run, and was left alone")
         }
+        EditReply::AttemptsUsed => (
+            "attempts_used",
+            "has used that many attempts or more already, so it would have none left, and was left alone; `jobs show` says how many, and it can be retried, cancelled or deleted",
+        ),
         EditReply::NotFound => ("not_found", "does not exist, or its history was removed"),
     }
 }
