@@ -32,13 +32,13 @@ const MOST_PROGRAM: usize = 50;
 #[command(group(clap::ArgGroup::new("program").required(true).args(["exec", "stdio"])))]
 pub(crate) struct Work {
     /// The program for one job, as the shell reads it: run by sh -c
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", value_parser = command)]
     exec: Option<String>,
     /// What the program of --exec prints is the result of its job
     #[arg(long, requires = "exec", conflicts_with = "stdio")]
     results: bool,
     /// The program for many jobs, as the shell reads it: run by sh -c
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", value_parser = command)]
     stdio: Option<String>,
     /// How many of the programs of --stdio run at once
     #[arg(long, value_name = "N", default_value_t = 1, requires = "stdio", conflicts_with = "exec")]
@@ -202,6 +202,17 @@ impl Work {
             true => builder.handle_any(handler),
             false => self.kinds.iter().fold(builder, |b, kind| b.handle_kind(kind, handler.clone())),
         }
+    }
+}
+
+/// A command that has a program. The shell does nothing for one without, and succeeds: each job would be completed.
+fn command(command: &str) -> Result<String, &'static str> {
+    let is_silent = |line: &str| line.trim_start().is_empty() || line.trim_start().starts_with('#');
+    match command.lines().all(is_silent) {
+        true => Err(
+            "it names no program, so every job would be completed with nothing done; is a variable unset?",
+        ),
+        false => Ok(command.to_owned()),
     }
 }
 
