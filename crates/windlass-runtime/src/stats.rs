@@ -12,7 +12,7 @@ pub struct WorkerStats {
     pub retried: u64,
     /// Jobs put off by their handler, or because this worker lacks their key.
     pub snoozed: u64,
-    /// Jobs cancelled by their handler.
+    /// Jobs cancelled by their handler or because somebody asked, and those that had expired before they could start.
     pub cancelled: u64,
     /// Jobs that are dead: out of attempts, or discarded by their handler.
     pub discarded: u64,
@@ -28,6 +28,15 @@ pub struct WorkerStats {
     pub ready: usize,
     /// Finished jobs that the store does not know of yet.
     pub unsettled: usize,
+}
+
+impl WorkerStats {
+    /// Jobs that the store took away before anything became of them here: after the lease was lost, or where it forgot a claim.
+    pub fn taken_away(&self) -> u64 {
+        let ended = self.completed + self.retried + self.snoozed + self.cancelled + self.discarded;
+        let had = ended + self.no_handler + self.returned + (self.running + self.ready) as u64;
+        self.claimed.saturating_sub(had)
+    }
 }
 
 /// Counters of one queue, kept under its lock.

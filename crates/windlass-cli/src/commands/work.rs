@@ -255,9 +255,11 @@ fn report(globals: &Globals, stats: &WorkerStats, processes: Option<PoolStats>) 
         "completed": stats.completed,
         "retried": stats.retried,
         "snoozed": stats.snoozed,
+        "cancelled": stats.cancelled,
         "discarded": stats.discarded,
         "no_handler": stats.no_handler,
         "returned": stats.returned,
+        "taken_away": stats.taken_away(),
     });
     if let Some(PoolStats { started, died, refused }) = processes {
         answer["processes"] = json!({ "started": started, "died": died, "refused_answers": refused });
@@ -266,14 +268,19 @@ fn report(globals: &Globals, stats: &WorkerStats, processes: Option<PoolStats>) 
         |processes: PoolStats| format!("; processes started: {}, {} died", processes.started, processes.died);
     globals.print(&answer, || {
         let jobs = format!(
-            "jobs taken: {}; {} completed, {} to be retried, {} put off, {} discarded, {} handed back",
+            "jobs taken: {}; {} completed, {} to be retried, {} put off, {} cancelled or expired, {} discarded, {} handed back",
             stats.claimed,
             stats.completed,
             stats.retried,
             stats.snoozed,
+            stats.cancelled,
             stats.discarded,
             stats.no_handler + stats.returned
         );
-        jobs + &processes.map_or_else(String::new, of_processes)
+        let taken_away = match stats.taken_away() {
+            0 => String::new(),
+            count => format!(", {count} taken away by the store"),
+        };
+        jobs + &taken_away + &processes.map_or_else(String::new, of_processes)
     })
 }

@@ -144,6 +144,26 @@ fn several_queues_and_a_report() {
     assert_eq!(available, [0, 0, 1]);
 }
 
+/// Whatever became of a job is in the summary.
+#[test]
+fn the_report_leaves_no_job_out() {
+    let home = Home::new();
+    home.enqueue(&["timely"]);
+    home.enqueue(&["late", "--expires-in", "1ms"]);
+    home.enqueue(&["late", "--expires-in", "1ms"]);
+    std::thread::sleep(std::time::Duration::from_millis(10));
+    let said = work(&home, "true").stdout;
+    let words = "jobs taken: 3; 1 completed, 0 to be retried, 0 put off, 2 cancelled or expired, 0 discarded, 0 handed back";
+    assert_eq!(said.trim(), words);
+    home.enqueue(&["late", "--expires-in", "1ms"]);
+    std::thread::sleep(std::time::Duration::from_millis(10));
+    let told = home.json(&["work", "--until-empty", "--exec", "true"]);
+    assert_eq!(
+        (&told["claimed"], &told["cancelled"], &told["taken_away"]),
+        (&1.into(), &1.into(), &0.into())
+    );
+}
+
 /// What a program prints is the result of its job, where that is asked for and the job completes.
 #[test]
 fn what_a_program_prints_is_the_result() {
