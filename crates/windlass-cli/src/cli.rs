@@ -14,7 +14,7 @@ use clap::{Parser, Subcommand};
 
 /// A durable background-job queue on SQLite or PostgreSQL.
 ///
-/// Exit codes: 0 done, 1 the operation failed, 2 usage or input was wrong, 3 the store cannot be reached
+/// Exit codes: 0 done, 1 the operation failed or is not permitted, 2 usage or input was wrong, 3 the store cannot be reached
 /// or is not migrated.
 #[derive(Parser)]
 #[command(name = "windlass", version, max_term_width = 100, arg_required_else_help = true)]

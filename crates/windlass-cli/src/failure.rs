@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use tokio::task::JoinError;
 use windlass::{Error, ErrorKind};
 
-/// The operation failed.
+/// The operation failed, or the store refuses it to this user: saying it again does not help.
 const FAILED: u8 = 1;
 /// Usage or input was wrong.
 const USAGE: u8 = 2;
@@ -92,7 +92,7 @@ impl From<Error> for Failure {
         let exit = match error.kind() {
             _ if error.is_invalid_input() => USAGE,
             _ if error.is_schema_mismatch() => STORE,
-            ErrorKind::Unavailable | ErrorKind::PermissionDenied => STORE,
+            ErrorKind::Unavailable => STORE,
             _ => FAILED,
         };
         let message = match error.kind() {
