@@ -72,11 +72,14 @@ impl JobFilter {
     /// Checks it.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidOption`] when the limit is 0 or above [`Self::MAX_LIMIT`], and for a text or args that nothing can be looked for by.
+    /// [`ErrorKind::InvalidName`] for a queue or a kind that no job can have; [`ErrorKind::InvalidOption`] for such a tag, when the limit is 0 or above
+    /// [`Self::MAX_LIMIT`], and for a text or args that nothing can be looked for by.
     pub fn check(&self) -> Result<()> {
         let refuse = |message: String| Err(Error::new(ErrorKind::InvalidOption, message));
-        let names = [&self.queue, &self.kind, &self.tag];
-        Limits::check_no_nul("a queue, a kind or a tag", names.into_iter().flatten())?;
+        // What no job can have finds none, however it was mistyped.
+        self.queue.as_deref().map_or(Ok(()), Limits::check_queue_name)?;
+        self.kind.as_deref().map_or(Ok(()), Limits::check_kind_name)?;
+        self.tag.as_deref().map_or(Ok(()), Limits::check_tag)?;
         if !(1..=Self::MAX_LIMIT).contains(&self.limit) {
             return refuse(format!("limit must be 1 to {}, got {}", Self::MAX_LIMIT, self.limit));
         }
@@ -156,12 +159,22 @@ mod tests {
             (JobFilter { error: Some(String::new()), ..all() }, "got 0"),
             (JobFilter { error: Some("x".repeat(1_001)), ..all() }, "got 1001"),
             (JobFilter { error: Some("a\0b".into()), ..all() }, "NUL"),
-            (JobFilter { queue: Some("a\0b".into()), ..all() }, "NUL, got one at byte 1"),
+            (JobFilter { tag: Some(String::new()), ..all() }, "a tag must be"),
             (JobFilter { args: args("[1]"), ..all() }, "JSON object"),
             (JobFilter { args: args("{}"), ..all() }, "no member"),
         ] {
             let error = filter.check().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOption);
+            assert!(error.to_string().contains(says), "{error}");
+        }
+        for (filter, says) in [
+            (JobFilter { queue: Some(String::new()), ..all() }, "invalid queue name \"\""),
+            (JobFilter { queue: Some("a b".into()), ..all() }, "invalid queue name \"a b\""),
+            (JobFilter { queue: Some("a\0b".into()), ..all() }, "invalid queue name"),
+            (JobFilter { kind: Some("a b".into()), ..all() }, "invalid kind \"a b\""),
+        ] {
+            let error = filter.check().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidName);
             assert!(error.to_string().contains(says), "{error}");
         }
         let good = JobFilter { error: Some("HTTP 503".into()), args: args("{\"a\":1}"), ..all() };

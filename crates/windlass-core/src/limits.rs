@@ -173,6 +173,14 @@ impl Limits {
         check_kind(kind)
     }
 
+    /// Checks a tag: 1 to 100 bytes without control characters.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOption`].
+    pub fn check_tag(tag: &str) -> Result<()> {
+        attributes::check_tag(tag)
+    }
+
     /// Checks an idempotency key: 1 to 200 bytes, no NUL. Any other text is fine.
     ///
     /// # Errors

@@ -19,13 +19,11 @@ pub enum JobState {
     Cancelled,
     /// Dead: out of attempts, discarded by its handler, or a crash loop.
     Discarded,
-    /// Waits for another job or a limit.
-    Blocked,
 }
 
 impl JobState {
     /// Every state, in the order of a job's life.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 7] = [
         Self::Scheduled,
         Self::Available,
         Self::Running,
@@ -33,7 +31,6 @@ impl JobState {
         Self::Completed,
         Self::Cancelled,
         Self::Discarded,
-        Self::Blocked,
     ];
 
     /// The state's name as it is written everywhere: SQL, CLI, JSON, metrics.
@@ -46,7 +43,6 @@ impl JobState {
             Self::Completed => "completed",
             Self::Cancelled => "cancelled",
             Self::Discarded => "discarded",
-            Self::Blocked => "blocked",
         }
     }
 

@@ -106,7 +106,7 @@ fn count(stats: &mut QueueStats, job: &Job) {
         JobState::Completed => &mut stats.completed,
         JobState::Cancelled => &mut stats.cancelled,
         JobState::Discarded => &mut stats.discarded,
-        JobState::Available | JobState::Blocked => &mut stats.available,
+        JobState::Available => &mut stats.available,
     } += 1;
 }
 

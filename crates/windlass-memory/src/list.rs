@@ -56,7 +56,7 @@ fn key(job: &Job) -> Key {
         JobState::Scheduled => 3,
         JobState::Discarded => 4,
         JobState::Cancelled => 5,
-        JobState::Completed | JobState::Blocked => 6,
+        JobState::Completed => 6,
     };
     let micros = Timestamp::as_microsecond;
     let held = job.held.map_or((0, 0), |held| (held.claim.1.cast_signed(), held.order));

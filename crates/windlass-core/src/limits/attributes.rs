@@ -38,18 +38,24 @@ pub(super) fn check(attributes: &Attributes, when: When) -> Result<()> {
 }
 
 fn check_tags(tags: &[String]) -> Result<()> {
-    let (most, longest) = (Limits::MAX_TAGS, Limits::MAX_TAG_BYTES);
+    let most = Limits::MAX_TAGS;
     if tags.len() > most {
         return refuse(format!("a job has at most {most} tags, got {}; meta has room for more", tags.len()));
     }
-    let fits = |tag: &String| (1..=longest).contains(&tag.len()) && !tag.chars().any(char::is_control);
-    match tags.iter().find(|tag| !fits(tag)) {
-        None => Ok(()),
-        Some(tag) => refuse(format!(
-            "a tag must be 1 to {longest} bytes without control characters, got {} bytes: {tag:.40?}",
-            tag.len()
-        )),
+    tags.iter().try_for_each(|tag| check_tag(tag))
+}
+
+/// Checks a tag.
+pub(super) fn check_tag(tag: &str) -> Result<()> {
+    let longest = Limits::MAX_TAG_BYTES;
+    if (1..=longest).contains(&tag.len()) && !tag.chars().any(char::is_control) {
+        return Ok(());
     }
+    refuse(format!(
+        "a tag must be 1 to {longest} bytes without control characters, got {} bytes: {:?}",
+        tag.len(),
+        super::shorten(tag)
+    ))
 }
 
 /// Two times or two delays can be compared; one of each is left to the store's clock.

@@ -48,6 +48,15 @@ BEGIN
     CASE
         WHEN v_filter::text = '{}' AND p_everything IS NOT TRUE THEN
             RAISE 'the filter selects every job; name a state, a queue, a kind, a tag, an error or args, or say everything => true' USING ERRCODE = 'WL003';
+        WHEN p_state <> ALL ('{scheduled,available,running,retryable,completed,cancelled,discarded}'::text[]) THEN
+            RAISE 'unknown job state %; use one of scheduled, available, running, retryable, completed, cancelled, discarded', quote_literal(left(p_state, 64))
+                USING ERRCODE = 'WL003';
+        WHEN p_queue !~ '^[A-Za-z0-9_.:/-]{1,128}$' THEN -- as check_queue, check_job and attributes, which the caller may not call
+            RAISE 'invalid queue name %; use 1 to 128 of letters, digits and _ - . : /', quote_literal(left(p_queue, 64)) USING ERRCODE = 'WL002';
+        WHEN octet_length(p_kind) NOT BETWEEN 1 AND 200 OR p_kind ~ '[\u0001-\u0020\u007F-\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000]' THEN
+            RAISE 'invalid kind %; use 1 to 200 bytes without spaces or control characters', quote_literal(left(p_kind, 64)) USING ERRCODE = 'WL002';
+        WHEN octet_length(p_tag) NOT BETWEEN 1 AND 100 OR p_tag ~ '[[:cntrl:]]' THEN
+            RAISE 'a tag must be 1 to 100 bytes without control characters, got %', quote_literal(left(p_tag, 40)) USING ERRCODE = 'WL003';
         WHEN p_state <> ALL (p_states) THEN
             RAISE 'cannot % % jobs; it can be done to those that are %', p_action, left(p_state, 64), array_to_string(p_states, ', ') USING ERRCODE = 'WL003';
         WHEN p_dry_run IS NULL THEN

@@ -26,20 +26,16 @@ pub(crate) fn check(
     filter: &JobFilter,
     wrong: impl Fn(&str, String) -> Problem,
 ) -> Result<(), Problem> {
-    filter.check()?;
-    for (field, name, most) in [
-        ("queue", &filter.queue, Limits::MAX_QUEUE_BYTES),
-        ("kind", &filter.kind, Limits::MAX_KIND_BYTES),
-        ("tag", &filter.tag, Limits::MAX_TAG_BYTES),
+    for (field, name, check) in [
+        ("queue", &filter.queue, Limits::check_queue_name as fn(&str) -> windlass::Result<()>),
+        ("kind", &filter.kind, Limits::check_kind_name),
+        ("tag", &filter.tag, Limits::check_tag),
     ] {
-        if let Some(name) = name.as_ref().filter(|name| name.len() > most) {
-            return Err(wrong(field, format!("must be at most {most} bytes, got {}", name.len())));
+        if let Some(Err(error)) = name.as_deref().map(check) {
+            return Err(wrong(field, error.to_string()));
         }
     }
-    let texts = [&filter.queue, &filter.kind, &filter.tag, &filter.error];
-    if texts.into_iter().flatten().any(|text| text.contains('\0')) {
-        return Err(Problem::invalid("a filter has a NUL character, which no job has"));
-    }
+    filter.check()?;
     if identity.role() >= Role::Admin || !names_hidden(app, filter) {
         return Ok(());
     }

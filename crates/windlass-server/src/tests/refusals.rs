@@ -170,10 +170,11 @@ async fn queries_and_paths_are_read_strictly() {
         ("/jobs?state=jumping", "the parameter state: unknown variant `jumping`, expected one of"),
         ("/jobs?sate=running", "the parameter sate: unknown field `sate`, expected one of"),
         ("/live", "the query: missing field `topics`"),
-        (
-            &format!("/jobs?queue={}", "q".repeat(129)),
-            "the parameter queue: must be at most 128 bytes, got 129",
-        ),
+        (&format!("/jobs?queue={}", "q".repeat(129)), "the parameter queue: invalid queue name"),
+        ("/jobs?queue=", "the parameter queue: invalid queue name \\\"\\\"; use 1 to 128 of letters"),
+        ("/jobs?kind=a%20b", "the parameter kind: invalid kind \\\"a b\\\"; use 1 to 200 bytes"),
+        ("/jobs?tag=", "the parameter tag: a tag must be 1 to 100 bytes"),
+        ("/jobs?state=blocked", "the parameter state: unknown variant `blocked`, expected one of"),
     ] {
         let said = site.get(path).await.body["detail"].to_string();
         assert!(said.starts_with(&format!("\"{says}")), "{path}: {said}");

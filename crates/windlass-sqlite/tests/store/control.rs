@@ -112,7 +112,6 @@ async fn lists_are_newest_first_filtered_and_paged() {
         (JobState::Scheduled, vec![5]),
         (JobState::Retryable, vec![]),
         (JobState::Discarded, vec![]),
-        (JobState::Blocked, vec![]),
     ] {
         assert_eq!(list(JobFilter { state: Some(state), ..all.clone() }).await, expected, "{state}");
     }

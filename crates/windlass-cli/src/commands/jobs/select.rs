@@ -37,7 +37,7 @@ pub(crate) struct Select<A: ByArgs = HasArgs> {
     #[command(flatten)]
     has_args: A,
     /// All jobs, of every queue and kind
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["state", "queue", "kind", "tag", "error", "has_args"])]
     all: bool,
     /// Change nothing, only count
     #[arg(long)]
