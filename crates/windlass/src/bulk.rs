@@ -164,6 +164,9 @@ impl Selection<'_> {
             );
         }
         match state {
+            Some(state @ (JobState::Discarded | JobState::Cancelled)) if verb.sets_time() => refuse(format!(
+                "a time cannot be set for {state} jobs; use retry, which makes them available at once"
+            )),
             Some(state) if !verb.can_be_done_to().contains(state) => {
                 let states: Vec<_> = verb.can_be_done_to().iter().map(ToString::to_string).collect();
                 let (verb, states) = (verb.name(), states.join(", "));

@@ -131,7 +131,9 @@ fn a_filter_edits_and_deletes_many() {
     assert_eq!(would, "3 jobs would be edited; nothing was changed\n");
     let edited = home.json(&["jobs", "edit", "--kind", "a", "--priority", "5", "--in", "1h"]);
     assert_eq!((&edited["selected"], &edited["done"]), (&3.into(), &3.into()));
-    home.run(&["jobs", "edit", "--state", "cancelled", "--now"]).refused(2, &["cannot edit cancelled jobs"]);
+    home.run(&["jobs", "edit", "--state", "cancelled", "--now"])
+        .refused(2, &["a time cannot be set for cancelled jobs; use retry"]);
+    home.run(&["jobs", "edit", "--state", "running", "--now"]).refused(2, &["cannot edit running jobs"]);
     let would = home.run(&["jobs", "delete", "--all", "--dry-run"]).done().stdout;
     assert_eq!(would, "4 jobs would be deleted; nothing was changed\n");
     assert_eq!(home.run(&["jobs", "delete", "--state", "scheduled"]).done().stdout, "3 jobs deleted\n");

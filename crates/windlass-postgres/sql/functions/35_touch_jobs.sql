@@ -228,6 +228,11 @@ BEGIN
     END;
     -- No job has this id: it checks the values.
     PERFORM {schema}.edit(0, (new->>'scheduled_at')::timestamptz, new->>'queue', (new->>'priority')::integer, (new->>'max_attempts')::integer, new->'args');
-    IF state IN ('discarded', 'cancelled') AND NOT new ? 'scheduled_at' THEN v_states := v_states || state; END IF;
+    IF state IN ('discarded', 'cancelled') THEN
+        IF new ? 'scheduled_at' THEN
+            RAISE 'a time cannot be set for % jobs; use retry_jobs, which makes them available at once', state USING ERRCODE = 'WL003';
+        END IF;
+        v_states := v_states || state;
+    END IF;
     CALL /* not within a transaction: it commits as it goes */ {schema}.touch_jobs('edit', v_states, new, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, selected, done);
 END $$;

@@ -170,7 +170,7 @@ async fn what_makes_no_sense_is_refused_before_anything_is_done() {
         ),
         (
             "edit_jobs('{\"scheduled_at\": \"2100-01-01\"}', state => 'cancelled')",
-            "cannot edit cancelled jobs",
+            "a time cannot be set for cancelled jobs; use retry_jobs",
         ),
     ] {
         let told = s.refused(call).await;

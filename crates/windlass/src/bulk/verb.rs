@@ -55,6 +55,11 @@ impl Verb {
         }
     }
 
+    /// Whether it says when jobs run.
+    pub(super) fn sets_time(&self) -> bool {
+        matches!(self, Self::Edit(edit) if edit.when().is_some())
+    }
+
     /// Whether it is done to no job whose args are encrypted.
     pub(super) fn sets_args(&self) -> bool {
         matches!(self, Self::Edit(edit) if edit.args().is_some())
