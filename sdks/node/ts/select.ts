@@ -47,7 +47,7 @@ export interface Selection extends JobFilter {
 /** How many jobs were touched. */
 export interface Touched {
   selected: number
-  /** Cancelled, retried, edited or deleted; in a dry run, those that would be. */
+  /** Cancelled, retried, edited or deleted; in a dry run, as all here, those that would be. */
   done: number
   /** Running jobs that were asked to stop. */
   asked: number

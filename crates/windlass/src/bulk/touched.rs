@@ -4,7 +4,7 @@
 pub struct Touched {
     /// Jobs that the filter selected.
     pub selected: u64,
-    /// Of these, jobs that were cancelled, retried, edited or deleted, or would be in a dry run.
+    /// Of these, jobs that were cancelled, retried, edited or deleted. In a dry run, as the others here, those of which that would become.
     pub done: u64,
     /// Jobs whose workers were asked to stop them: each ends as cancelled, or as what its handler makes of it.
     pub asked: u64,

@@ -71,7 +71,11 @@ impl Verb {
             touched.left += 1;
             return false;
         }
-        *(if is_sealed { &mut touched.encrypted } else { &mut touched.done }) += 1;
+        *match (self, state) {
+            _ if is_sealed => &mut touched.encrypted,
+            (Self::Cancel, Some(Running)) => &mut touched.asked,
+            _ => &mut touched.done,
+        } += 1;
         !is_sealed
     }
 

@@ -1,7 +1,7 @@
 //! What is done to many jobs while they move on.
 
 use std::{sync::Arc, time::Duration};
-use windlass::{Args, Client, JobEdit, JobFilter, JobId, JobState, NewJob, Touched};
+use windlass::{Args, Client, JobEdit, JobFilter, JobId, JobState, NewJob, Touched, Worker};
 use windlass_core::{ClaimRequest, JobPage, QueueDemand, Result, Store, WorkerId, WorkerSpec, wrap_store};
 
 /// A store whose worker takes the jobs as soon as they are listed.
@@ -88,6 +88,26 @@ async fn a_dry_run_of_named_jobs_says_what_the_call_would() {
     for (dry_run, done) in [(true, 3), (false, 3), (true, 0)] {
         assert_eq!(select(dry_run).delete().await.unwrap().done, done, "dry: {dry_run}");
     }
+}
+
+/// Cancelling a job that runs asks its worker to: a dry run says how many those are, by filter and by ids, as the call does.
+#[tokio::test]
+async fn a_dry_run_of_a_cancel_tells_those_that_run() {
+    let client = windlass::testing::client();
+    let handler = |_: windlass::RawJob, context: windlass::Context| async move { context.cancelled().await };
+    let worker =
+        Worker::builder(&client).queue("default", 1).handle_kind("work", handler).start().await.unwrap();
+    let ids =
+        client.enqueue_many((0..3).map(|_| NewJob::new("work", Args::parse("{}").unwrap()))).await.unwrap();
+    while client.queues().await.unwrap()[0].running == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let works = || JobFilter { kind: Some("work".into()), ..JobFilter::default() };
+    let counts = |touched: Touched| (touched.selected, touched.done, touched.asked, touched.left);
+    assert_eq!(counts(client.select(works()).dry_run(true).cancel().await.unwrap()), (3, 2, 1, 0));
+    assert_eq!(counts(client.select_ids(ids).dry_run(true).cancel().await.unwrap()), (3, 2, 1, 0));
+    assert_eq!(counts(client.select(works()).cancel().await.unwrap()), (3, 2, 1, 0));
+    worker.shutdown().await;
 }
 
 /// Args that are encrypted are not edited: a dry run by filter says so, as one by ids, and as the call.

@@ -239,6 +239,7 @@ class Touched(_Record):
 
     selected: int
     done: int
+    """Cancelled, retried, edited or deleted; in a dry run, as all here, those that would be."""
     asked: int = 0
     """Running ones whose workers were asked to stop them."""
     encrypted: int = 0

@@ -192,15 +192,17 @@ fn jobs(n: u64) -> String {
 }
 
 fn text(touched: &Touched, label: &str) -> String {
-    if touched.dry_run {
-        return format!("{} would be {label}; nothing was changed\n", jobs(touched.selected));
-    }
-    let mut text = format!("{} {label}\n", jobs(touched.done));
+    let (would, told) = match touched.dry_run {
+        true => ("would be ", "would be told"),
+        false => ("", "were told"),
+    };
+    let end = if touched.dry_run { "; nothing was changed" } else { "" };
+    let mut text = format!("{} {would}{label}{end}\n", jobs(touched.done));
     if touched.asked > 0 {
-        let _ = writeln!(text, "{} running: their workers were told to stop them", jobs(touched.asked));
+        let _ = writeln!(text, "{} running: their workers {told} to stop them", jobs(touched.asked));
     }
     if touched.encrypted > 0 {
-        let _ = writeln!(text, "{} left alone: their args are encrypted", jobs(touched.encrypted));
+        let _ = writeln!(text, "{} {would}left alone: their args are encrypted", jobs(touched.encrypted));
     }
     if touched.left > 0 {
         let _ = writeln!(text, "{} had moved on", jobs(touched.left));
