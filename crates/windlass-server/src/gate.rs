@@ -98,7 +98,7 @@ impl Gate {
         let writes = matches!(self.does, Does::Write | Does::Work | Does::Session);
         let Some(least) = self.role else {
             if writes {
-                check_write(&parts.headers)?;
+                check_write(&parts.headers, self.app.auth.programs())?;
             }
             body = self.heard(&parts.uri, body).await?;
             return within(TIMEOUT, next.run(Request::from_parts(parts, body))).await;
@@ -219,7 +219,7 @@ impl Gate {
         // A browser adds its cookie and its address to whatever page asks, but no bearer.
         if identity.via() != Via::Bearer {
             match self.does {
-                Does::Write | Does::Work | Does::Session => check_write(headers)?,
+                Does::Write | Does::Work | Does::Session => check_write(headers, self.app.auth.programs())?,
                 _ => check_read(headers)?,
             }
         }

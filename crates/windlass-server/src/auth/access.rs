@@ -23,6 +23,11 @@ use windlass::{Error, ErrorKind, Result};
 
 /// How long the key of the start is good, once.
 const KEY_LIFE: Duration = Duration::from_secs(600);
+/// What is wrong with a token that nobody has.
+const WRONG_TOKEN: &str = "the token is unknown, was used or has expired";
+/// The same where no program can have one.
+const NO_TOKENS: &str =
+    "this server was started without `--auth FILE` and knows no tokens of programs; start it with that";
 /// Longer headers of a proxy name nobody.
 const LONGEST_ACTOR: usize = 200;
 
@@ -166,7 +171,8 @@ impl Auth {
         if let Some(token) = token.filter(|_| is_for_us) {
             let known = self.file().and_then(|file| file.identify(token, Via::Bearer));
             if known.is_some() || self.of_proxy(parts).is_none() {
-                return known.map(Some).ok_or_else(|| self.failed(parts));
+                let why = if self.takes_tokens() { WRONG_TOKEN } else { NO_TOKENS };
+                return known.map(Some).ok_or_else(|| self.failed(parts, why));
             }
         }
         if let Some(identity) = self.cookie.find(&parts.headers).and_then(|cookie| self.sessions.find(cookie))
@@ -218,7 +224,7 @@ impl Auth {
         };
         let Some(identity) = known else {
             drop(file);
-            return Err(self.failed(parts));
+            return Err(self.failed(parts, WRONG_TOKEN));
         };
         if !identity.role().may(Role::Viewer) {
             let (actor, role) = (identity.actor(), identity.role());
@@ -241,6 +247,18 @@ impl Auth {
     /// The cookie of its sessions.
     pub(crate) fn cookie(&self) -> &Cookie {
         &self.cookie
+    }
+
+    /// How programs write here.
+    pub(crate) fn programs(&self) -> &'static str {
+        match self.takes_tokens() {
+            true => "programs send `Authorization: Bearer` and a token",
+            false => "programs need a token, for which the server has to be started with `--auth FILE`",
+        }
+    }
+
+    fn takes_tokens(&self) -> bool {
+        !matches!(self.access.0, Kind::Loopback)
     }
 
     /// Whether people log in here with a token.
@@ -280,7 +298,7 @@ impl Auth {
     }
 
     /// A wrong token: slower and slower for who tries again.
-    fn failed(&self, parts: &Parts) -> Problem {
+    fn failed(&self, parts: &Parts, why: &str) -> Problem {
         let forwarded = || {
             // The last entry is what the proxy itself saw.
             let chain = parts.headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
@@ -289,11 +307,7 @@ impl Auth {
         let address = if self.is_proxied(parts) { forwarded() } else { None };
         let address = address.or_else(|| peer(parts)).unwrap_or(IpAddr::from([0, 0, 0, 0]));
         match self.throttle.failed(address) {
-            None => Problem::new(
-                StatusCode::UNAUTHORIZED,
-                "unauthenticated",
-                "the token is unknown, was used or has expired",
-            ),
+            None => Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", why),
             Some(wait) => {
                 let detail = "too many tokens were wrong; a right one is accepted at any time";
                 let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "throttled", detail);

@@ -49,8 +49,8 @@ pub(crate) fn check_read(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// Writes by what a browser sends by itself (a cookie, its address) come from our own pages only.
-pub(crate) fn check_write(headers: &HeaderMap) -> Result<(), Problem> {
+/// Writes by what a browser sends by itself (a cookie, its address) come from our own pages only. `programs`: how others write here.
+pub(crate) fn check_write(headers: &HeaderMap, programs: &str) -> Result<(), Problem> {
     match (text(headers, "sec-fetch-site"), text(headers, "origin")) {
         (Some("same-origin"), _) => Ok(()),
         (Some(site), _) => Err(other_site(site)),
@@ -60,8 +60,9 @@ pub(crate) fn check_write(headers: &HeaderMap) -> Result<(), Problem> {
             if host.is_some() && host == ours { Ok(()) } else { Err(other_site(origin)) }
         }
         (None, None) => {
-            let detail = "a write without a token needs a browser's Sec-Fetch-Site or Origin header; \
-                          programs send `Authorization: Bearer` and a token";
+            let detail = format!(
+                "a write without a token needs a browser's Sec-Fetch-Site or Origin header; {programs}"
+            );
             Err(Problem::forbidden("foreign_origin", detail))
         }
     }
@@ -111,7 +112,7 @@ mod tests {
     fn writes_come_from_our_own_pages() {
         let (host, ours) = (("host", "jobs.example:8443"), ("origin", "https://jobs.example:8443"));
         for good in [&[("sec-fetch-site", "same-origin")][..], &[host, ours]] {
-            check_write(&headers(good)).unwrap();
+            check_write(&headers(good), "").unwrap();
         }
         for bad in [
             &[][..],
@@ -122,7 +123,7 @@ mod tests {
             &[host, ("origin", "null")],
             &[ours],
         ] {
-            assert_eq!(check_write(&headers(bad)).unwrap_err().code, "foreign_origin", "{bad:?}");
+            assert_eq!(check_write(&headers(bad), "").unwrap_err().code, "foreign_origin", "{bad:?}");
         }
     }
 }

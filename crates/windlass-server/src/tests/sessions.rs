@@ -137,6 +137,18 @@ async fn this_machine_looks_and_nobody_else_does() {
         exchange(&router, "GET", "/api/v1/queues", &headers, "").await.refused(status, code);
     }
     exchange(&router, "GET", "/", &[("host", "evil.example:7411")], "").await.refused(421, "wrong_host");
+    // No token is right here: what would give one is said, not that one is to be sent.
+    for path in ["/api/v1/jobs", "/work/v1/workers"] {
+        for (bearer, status) in [(None, 403), (Some(("authorization", "Bearer wl_abc")), 401)] {
+            let headers: Vec<_> = [HOST].into_iter().chain(bearer).collect();
+            let refused = exchange(&router, "POST", path, &headers, "{}").await.is(status);
+            let detail = refused["detail"].as_str().unwrap();
+            assert!(
+                detail.contains("with `--auth FILE`") || detail.contains("without `--auth FILE`"),
+                "{detail}"
+            );
+        }
+    }
     exchange(&router, "POST", "/api/v1/queues/a/pause", &[HOST, OURS], "")
         .await
         .refused(403, "permission_denied");
