@@ -92,6 +92,25 @@ onBoth('a cancelled job is told by its signal', async ({ windlass }, t) => {
   assert.deepEqual([signal.reason instanceof JobInterrupted, signal.reason.reason], [true, 'cancelled'])
 })
 
+onBoth('a handler that ends as its signal says has not failed', async ({ windlass }, t) => {
+  const errors: unknown[] = []
+  const began = [new Signal(), new Signal()]
+  await started(t, windlass.worker({ ...quiet, onError: error => errors.push(error) }).handle(any, async (args, job) => {
+    const { nth } = args as { nth: 0 | 1 }
+    began[nth]!.fire()
+    if (nth === 0) await new Promise((_, reject) => job.signal.addEventListener('abort', () => reject(job.signal.reason)))
+    else await setTimeout(600_000, undefined, { signal: job.signal })
+  }))
+  for (const nth of [0, 1]) {
+    const id = await windlass.enqueue(any, { nth })
+    await began[nth]!.promise
+    assert.equal(await windlass.cancel(id), 'running')
+    const record = await ended(windlass, id)
+    assert.deepEqual([record.state, record.reason], ['cancelled', 'cancelled by request: stopped: cancelled'])
+  }
+  assert.deepEqual(errors, [])
+})
+
 onBoth('a job that takes too long is told, and failed', async ({ windlass }, t) => {
   const slow = defineJob('slow', { timeout: 20, maxAttempts: 1 })
   const reason = new Signal<string>()

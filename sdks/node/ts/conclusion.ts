@@ -1,4 +1,5 @@
 import { errorText } from './error_text.js'
+import { JobInterrupted, type StopReason } from './job.js'
 import { encodeStored } from './json.js'
 import { Outcome, text } from './outcome.js'
 
@@ -24,7 +25,20 @@ export function ofValue (value: unknown): Said {
 
 /** What something thrown comes to. */
 export function ofError (error: unknown): Outcome['message'] {
-  return error instanceof Outcome ? error.message : { type: 'retry', error: errorText(error) }
+  if (error instanceof Outcome) return error.message
+  const reason = stopped(error)
+  return { type: 'retry', error: reason ? `stopped: ${reason}` : errorText(error) }
+}
+
+/** Why a handler ended that did what `job.signal` said, which is no failure of its own. */
+export function stopped (error: unknown): StopReason | undefined {
+  try {
+    // What takes a signal rejects with its reason, as fetch; or with an AbortError that has it as cause, as node:timers/promises.
+    const reason = error instanceof Error && error.name === 'AbortError' ? error.cause : error
+    return reason instanceof JobInterrupted ? reason.reason : undefined
+  } catch { // anything may be thrown, also what cannot be looked at
+    return undefined
+  }
 }
 
 /** The line that says it: a text is a result. */

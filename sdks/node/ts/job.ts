@@ -1,3 +1,4 @@
+import { brand } from './brand.js'
 import { encodeStored } from './json.js'
 import { InvalidOption, LeaseLost } from './errors.js'
 import { shown } from './known.js'
@@ -13,6 +14,7 @@ export class JobInterrupted extends Error {
   override readonly name = 'JobInterrupted'
   constructor (readonly reason: StopReason) { super(`the job should stop: ${reason}`) }
 }
+brand(JobInterrupted, 'interrupted')
 
 /** Which job and which attempt. */
 export interface JobInfo { readonly id: number, readonly kind: string, readonly queue: string, readonly attempt: number, readonly maxAttempts: number }

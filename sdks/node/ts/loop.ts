@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks'
 import { attempt, attemptMany, type Settle } from './attempt.js'
 import { BatchReader } from './batch_reader.js'
-import { line, ofError, ofValue } from './conclusion.js'
+import { line, ofError, ofValue, stopped } from './conclusion.js'
 import type { Handlers } from './handlers.js'
 import type { Job, StopReason } from './job.js'
 import { direct, type NativeWorker } from './native.js'
@@ -136,7 +136,7 @@ export class Loop implements Settle {
   failed (job: Job, error: unknown): void {
     this.#said.push(line(job.ticket, ofError(error)))
     this.#finish(job)
-    if (error instanceof Outcome) return
+    if (error instanceof Outcome || stopped(error)) return
     this.#onError(error, job)
   }
 
