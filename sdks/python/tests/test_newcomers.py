@@ -247,6 +247,9 @@ def test_a_period_without_a_rate_lifts_no_limits(sqlite: App) -> None:
     for call in (lambda: sqlite.sync.limit("q", burst=5), lambda: sqlite.sync.limit("q", period="1m"), lambda: sqlite.sync.limit_keys("q", period="1m")):
         with pytest.raises(InvalidOption, match="say how many start in it, as in rate=100"):
             call()
+    for call in (lambda: sqlite.sync.limit("q", rate=5), lambda: sqlite.sync.limit_keys("q", rate=5), lambda: sqlite.sync.limit_key("q", "acme", rate=5)):
+        with pytest.raises(InvalidOption, match="a rate needs a period, .* as in rate=5, period='1m'"):
+            call()
     assert sqlite.sync.queues()[0].limits == {"concurrency": 3}
 
 

@@ -139,20 +139,22 @@ def drain_worker(worker: int) -> Call[None]:
     return Call("drain_worker", _given(worker=worker), _nothing)
 
 
-def limits(concurrency: int | None, rate: int | None, period: Duration, burst: int | None) -> dict[str, Any]:
-    if rate is None and (burst is not None or period != 1):  # which by themselves would lift all limits
+def limits(concurrency: int | None, rate: int | None, period: Duration | None, burst: int | None) -> dict[str, Any]:
+    if rate is None and (burst is not None or period is not None):  # which by themselves would lift all limits
         raise InvalidOption("period and burst say more of a rate: say how many start in it, as in rate=100, period='1m', burst=20")
     limits: dict[str, Any] = {}
     if concurrency is not None:
         limits["concurrency"] = concurrency
     if rate is not None:
+        if period is None:
+            raise InvalidOption(f"a rate needs a period, the time in which {rate} may start, as in rate={rate}, period='1m'")
         limits["rate"] = {"count": rate, "period_ms": millis(period, "period")}
         if burst is not None:
             limits["rate"]["burst"] = burst
     return limits
 
 
-def key_limit(concurrency: int | None, serial: bool, weight: int, rate: int | None, period: Duration) -> dict[str, Any]:
+def key_limit(concurrency: int | None, serial: bool, weight: int, rate: int | None, period: Duration | None) -> dict[str, Any]:
     return {"serial": serial, "weight": weight, **limits(concurrency, rate, period, None)}
 
 

@@ -122,15 +122,15 @@ class Client(_Calling):
         """One queue with what waits and runs in it."""
         return await self._send(calls.queue(name))
 
-    async def limit(self, queue: str, *, concurrency: int | None = None, rate: int | None = None, period: Duration = 1, burst: int | None = None) -> None:
-        """Limits how many of a queue's jobs run at once, and how many start in each period, over all workers. Without limits: takes them away."""
+    async def limit(self, queue: str, *, concurrency: int | None = None, rate: int | None = None, period: Duration | None = None, burst: int | None = None) -> None:
+        """Limits how many of a queue's jobs run at once, and how many start in each ``period``, over all workers. Without limits: takes them away."""
         return await self._send(calls.of_queue("limit", queue, limits=calls.limits(concurrency, rate, period, burst)))
 
-    async def limit_keys(self, queue: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1, rate: int | None = None, period: Duration = 1) -> None:
+    async def limit_keys(self, queue: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1, rate: int | None = None, period: Duration | None = None) -> None:
         """Limits each key of a queue that has no limit of its own, and shares the queue fairly between its keys. ``rate``: so many start in each period, each counted until a period after its end."""
         return await self._send(calls.of_queue("limit_keys", queue, limit=calls.key_limit(concurrency, serial, weight, rate, period)))
 
-    async def limit_key(self, queue: str, key: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1, rate: int | None = None, period: Duration = 1) -> None:
+    async def limit_key(self, queue: str, key: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1, rate: int | None = None, period: Duration | None = None) -> None:
         """Limits one key of a queue."""
         return await self._send(calls.of_queue("limit_key", queue, key=key, limit=calls.key_limit(concurrency, serial, weight, rate, period)))
 
@@ -354,15 +354,15 @@ class SyncClient(_Calling):
         """One queue with what waits and runs in it."""
         return self._send(calls.queue(name))
 
-    def limit(self, queue: str, *, concurrency: int | None = None, rate: int | None = None, period: Duration = 1, burst: int | None = None) -> None:
-        """Limits how many of a queue's jobs run at once, and how many start in each period, over all workers. Without limits: takes them away."""
+    def limit(self, queue: str, *, concurrency: int | None = None, rate: int | None = None, period: Duration | None = None, burst: int | None = None) -> None:
+        """Limits how many of a queue's jobs run at once, and how many start in each ``period``, over all workers. Without limits: takes them away."""
         return self._send(calls.of_queue("limit", queue, limits=calls.limits(concurrency, rate, period, burst)))
 
-    def limit_keys(self, queue: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1, rate: int | None = None, period: Duration = 1) -> None:
+    def limit_keys(self, queue: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1, rate: int | None = None, period: Duration | None = None) -> None:
         """Limits each key of a queue that has no limit of its own, and shares the queue fairly between its keys. ``rate``: so many start in each period, each counted until a period after its end."""
         return self._send(calls.of_queue("limit_keys", queue, limit=calls.key_limit(concurrency, serial, weight, rate, period)))
 
-    def limit_key(self, queue: str, key: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1, rate: int | None = None, period: Duration = 1) -> None:
+    def limit_key(self, queue: str, key: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1, rate: int | None = None, period: Duration | None = None) -> None:
         """Limits one key of a queue."""
         return self._send(calls.of_queue("limit_key", queue, key=key, limit=calls.key_limit(concurrency, serial, weight, rate, period)))
 
