@@ -30,9 +30,9 @@ export interface JobRecord {
   cost: number | null
   /** What its handler returned. */
   result: unknown
-  /** Its failed attempts; empty in lists. */
+  /** Its failed attempts; empty in lists, and in what `wait` gives. */
   errors: Array<{ attempt: number, at: Date, error: string }>
-  /** What its handlers said; not in lists. */
+  /** What its handlers said; not in lists, nor in what `wait` gives. */
   report?: HandlerReport
 }
 

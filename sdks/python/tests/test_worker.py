@@ -514,4 +514,6 @@ def test_what_is_no_text_in_a_log_line_costs_no_attempt(sqlite: App) -> None:
     asyncio.run(drain(sqlite))
     done = record(sqlite, id)
     assert done.state == "completed" and done.report is not None
-    assert "imports bad" in done.report["log"][0]["text"] and done.report["progress"]["note"].startswith("bad")
+    progress = done.report["progress"]
+    assert "imports bad" in done.report["log"][0]["text"] and progress is not None and str(progress["note"]).startswith("bad")
+    assert done.report["log"][0]["at"].tzinfo is not None and done.report["reported_at"] >= done.enqueued_at

@@ -16,7 +16,7 @@ from .job import Job
 from .options import Backoff, Options, Unique
 from .middleware import Around
 from .outcome import Cancel, Complete, Discard, Outcome, Retry, Snooze
-from .records import AuditRecord, EnqueuedUnique, Event, EventPage, JobEdit, JobPage, JobRecord, QueueStats, ScheduleRecord, SchedulesPut, Touched
+from .records import AuditRecord, EnqueuedUnique, Event, EventPage, HandlerReport, JobEdit, JobPage, JobRecord, QueueStats, ScheduleRecord, SchedulesPut, Touched
 from .retention import RetentionRule
 from .schedule import Schedule
 from .timings import Failure, Mark, Quantiles, Timed
@@ -38,6 +38,7 @@ __all__ = [
     "EventPage",
     "Events",
     "Failure",
+    "HandlerReport",
     "History",
     "Job",
     "JobEdit",

@@ -45,7 +45,7 @@ class Client(_Calling):
         return await self._send(calls.jobs(state=state, queue=queue, kind=kind, tag=tag, error=error, args=args, after=after, limit=limit))
 
     async def wait(self, id: int, timeout: Duration = 60) -> JobRecord | None:
-        """Waits until a job ends, and gives it as it is then, without the errors of its attempts; ``None`` when it has not ended by then.
+        """Waits until a job ends, and gives it as it is then, without the errors of its attempts and what its handlers said: :meth:`job` has these. ``None`` when it has not ended by then.
 
         Raises :class:`windlass.errors.NotFound` when there is no such job, or its transaction has not committed yet.
         """
@@ -277,7 +277,7 @@ class SyncClient(_Calling):
         return self._send(calls.jobs(state=state, queue=queue, kind=kind, tag=tag, error=error, args=args, after=after, limit=limit))
 
     def wait(self, id: int, timeout: Duration = 60) -> JobRecord | None:
-        """Waits until a job ends, and gives it as it is then, without the errors of its attempts; ``None`` when it has not ended by then.
+        """Waits until a job ends, and gives it as it is then, without the errors of its attempts and what its handlers said: :meth:`job` has these. ``None`` when it has not ended by then.
 
         Raises :class:`windlass.errors.NotFound` when there is no such job, or its transaction has not committed yet.
         """

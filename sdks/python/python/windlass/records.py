@@ -38,6 +38,43 @@ class _Record:
         return cls(**read)
 
 
+class Progress(TypedDict):
+    """How far a job is."""
+
+    percent: float
+    note: str | None
+
+
+class LogLine(TypedDict):
+    """A line of a job's log."""
+
+    at: datetime
+    attempt: int
+    text: str
+
+
+class HandlerReport(TypedDict):
+    """What the handlers of a job said of it."""
+
+    reported_at: datetime
+    attempt: int
+    """Which attempt said it last."""
+    progress: Progress | None
+    checkpoint: Any
+    """As it is stored: :meth:`windlass.client.Client.checkpoint` opens one that is encrypted."""
+    log: list[LogLine]
+    log_dropped: int
+    """How many older lines were dropped."""
+
+
+def _report(said: dict[str, Any] | None) -> Any:
+    """With its times."""
+    if said is None:
+        return None
+    log = [{**line, "at": _time(line["at"])} for line in said["log"]]
+    return {**said, "reported_at": _time(said["reported_at"]), "log": log}
+
+
 @dataclass(frozen=True)
 class JobRecord(_Record):
     """A job as the store has it."""
@@ -75,15 +112,16 @@ class JobRecord(_Record):
     result: Any = None
     """What its handler returned."""
     errors: list[dict[str, Any]] = field(default_factory=list)
-    """Its failed attempts, oldest first: ``attempt``, ``at``, ``error``. Empty in lists."""
-    report: dict[str, Any] | None = None
-    """What its handlers said: progress, log, checkpoint. Not in lists."""
+    """Its failed attempts, oldest first: ``attempt``, ``at``, ``error``. Only :meth:`windlass.client.Client.job` has them: empty in lists, and in what ``wait`` gives."""
+    report: HandlerReport | None = None
+    """What its handlers said: progress, log, checkpoint. Only :meth:`windlass.client.Client.job` has it."""
 
     @classmethod
     def _read(cls, record: dict[str, Any]) -> JobRecord:
         timeout_ms, policy = record.get("timeout_ms"), record.get("retry_policy")
         timeout = None if timeout_ms is None else timeout_ms / 1000
-        return super()._read({**record, "timeout": timeout, "retry_policy": policy and Backoff._read(policy)})
+        said = {"timeout": timeout, "retry_policy": policy and Backoff._read(policy), "report": _report(record.get("report"))}
+        return super()._read({**record, **said})
 
 
 @dataclass(frozen=True)
