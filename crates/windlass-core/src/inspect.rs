@@ -78,7 +78,7 @@ pub struct JobRecord {
     pub cost: Option<u32>,
     /// What its handler returned.
     pub result: Option<Args>,
-    /// Its failed attempts, oldest first. Filled by `show`, empty in lists.
+    /// Its failed attempts, oldest first. Filled by [`job`](crate::JobStore::job), empty in lists.
     pub errors: Vec<AttemptError>,
     /// What its handlers said of it while it ran: progress, log and checkpoint. Filled by `show` where they said
     /// anything, `None` in lists.

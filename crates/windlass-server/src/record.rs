@@ -75,6 +75,10 @@ pub(crate) fn job_json(
     if let (Some(report), Some(checkpoint)) = (shown.get_mut("report"), checkpoint) {
         report.set("checkpoint", checkpoint);
     }
+    if let (IN_LISTS, Verbatim::Object(members)) = (most, &mut shown) {
+        // A list reads none, and must not say that there were none.
+        members.retain(|(name, _)| name != "errors");
+    }
     for part in ["errors", "reason", "report", "result", "meta"] {
         if let Some(value) = shown.get_mut(part) {
             shower.secrets.scrub(value);

@@ -13,7 +13,7 @@ use windlass::JobId;
 /// What to do with jobs.
 #[derive(clap::Subcommand)]
 pub(crate) enum Jobs {
-    /// Lists jobs, state by state and queue by queue
+    /// Lists jobs, state by state and queue by queue. Without their errors: show has them
     List(list::List),
     /// Shows one job with its args, errors, progress and log
     Show {

@@ -32,6 +32,18 @@ fn lists_filter_and_page() {
     assert_eq!(home.run(&["jobs", "list", "--queue", "none"]).done().stdout, "no jobs\n");
 }
 
+/// A list does not read them, and does not say that there were none.
+#[test]
+fn lists_say_nothing_of_errors() {
+    let home = Home::new();
+    let id = home.enqueue(&["a", r#"{"n": 1.0}"#]);
+    home.run(&["work", "--until-empty", "--exec", "exit 3"]).done();
+    let listed = home.json(&["jobs", "list"])["jobs"][0].clone();
+    assert_eq!((&listed["state"], listed.get("errors")), (&"retryable".into(), None), "{listed}");
+    let shown = home.json(&["jobs", "show", &id]);
+    assert_eq!((&listed["args"], shown["errors"].as_array().unwrap().len()), (&shown["args"], 1));
+}
+
 /// They are read and printed some at a time.
 #[test]
 fn a_long_list_is_one_document() {

@@ -25,6 +25,11 @@ async fn jobs_are_enqueued_listed_changed_and_removed() {
         assert_eq!(met.len(), 5);
         assert!(ids.as_array().unwrap().iter().all(|id| met.contains(id.as_str().unwrap())));
         assert_eq!(site.get("/jobs?tag=other").await.is(200)["items"], json!([]));
+        // A list does not say that there were no errors: it did not look.
+        let listed = site.get("/jobs?queue=mail&limit=1").await.is(200)["items"][0].clone();
+        assert!(listed["tags"].is_array() && listed.get("errors").is_none(), "{listed}");
+        let path = format!("/jobs/{}", listed["id"].as_str().unwrap());
+        assert_eq!(site.get(&path).await.is(200)["errors"], json!([]));
 
         let of = |what: &str| format!("/jobs/{}{what}", ids[0].as_str().unwrap());
         let edit = json!({"delay_ms": 3_600_000, "priority": 5, "args": {"n": 10}});

@@ -62,7 +62,7 @@ async fn json(client: &Client, filter: JobFilter) -> Outcome {
     let next = each(client, filter, |jobs| {
         for job in jobs {
             let before = if std::mem::replace(&mut begun, true) { "," } else { "{\n  \"jobs\": [" };
-            let job = json_text(job).replace('\n', "\n    ");
+            let job = in_list(job).replace('\n', "\n    ");
             write!(io::stdout().lock(), "{before}\n    {job}")?;
         }
         Ok(())
@@ -72,6 +72,12 @@ async fn json(client: &Client, filter: JobFilter) -> Outcome {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{end},\n  \"next\": {next}\n}}")?;
     Ok(stdout.flush()?)
+}
+
+/// A list reads no errors, which are the last member of a job, and must not say that there were none.
+fn in_list(job: &JobRecord) -> String {
+    let text = json_text(job);
+    text.strip_suffix(",\n  \"errors\": []\n}").map(|rest| format!("{rest}\n}}")).unwrap_or(text)
 }
 
 /// Follows pages until the limit is reached, nothing is left, or enough was looked at.
