@@ -1,8 +1,8 @@
 use crate::fixture::{Fixture, ids, job};
 use std::time::Duration;
 use windlass_core::{
-    CancelReply, DeleteReply, Disposition, EditReply, ErrorKind, JobEdit, JobFilter, JobId, JobState,
-    JobStore, RetryReply,
+    CancelReply, DeleteReply, Disposition, EditReply, ErrorKind, HistoryRequest, JobEdit, JobFilter, JobId,
+    JobState, JobStore, RetryReply,
 };
 
 #[tokio::test]
@@ -116,6 +116,23 @@ async fn lists_are_newest_first_filtered_and_paged() {
         assert_eq!(list(JobFilter { state: Some(state), ..all.clone() }).await, expected, "{state}");
     }
     assert!(f.jobs(&JobFilter { limit: 0, ..all }).await.is_err());
+}
+
+/// Where nothing was counted so far: until now, or until what is to be counted first. It was 1970.
+#[tokio::test]
+async fn until_when_all_is_counted_is_said_before_anything_is() {
+    let f = Fixture::new();
+    let until =
+        async || f.history(&HistoryRequest::last(Duration::from_secs(60))).await.unwrap().counted_until;
+    let first = until().await;
+    assert!(first.as_microsecond() > 0, "{first}");
+    f.advance(Duration::from_secs(60));
+    assert!(until().await > first);
+    let ended = f.add(1).await;
+    f.cancel(&ended).await.unwrap();
+    let then = until().await;
+    f.advance(Duration::from_secs(60));
+    assert_eq!(until().await, then);
 }
 
 /// Nobody can do anything until a transaction with all of them is over.
