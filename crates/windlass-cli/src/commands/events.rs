@@ -24,8 +24,8 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_s
 /// The options of `events`.
 #[derive(clap::Args)]
 pub(crate) struct EventsOf {
-    /// Behind what: start (all that is kept), now, or the cursor of an event
-    #[arg(long, value_name = "CURSOR", default_value = "start", default_value_if("follow", "true", "now"))]
+    /// Behind what: start (all that is kept), now, or the cursor of an event. Default: start, with --follow now
+    #[arg(long, value_name = "CURSOR", default_value = "start", default_value_if("follow", "true", "now"), hide_default_value = true)]
     from: String,
     /// Keeps in this file how far it got, and reads on from there when it is there. A line that was printed just before it died is printed again
     #[arg(long, value_name = "FILE")]

@@ -12,10 +12,10 @@ pub(crate) struct JobOptions {
     /// How long to wait after failed attempts, instead of what the worker says: linear:10s, exponential:15s:1h, fixed:1m
     #[arg(long, value_name = "KIND:FIRST[:LONGEST]", value_parser = |text: &str| RetryPolicy::parse(text, duration::parse))]
     backoff: Option<RetryPolicy>,
-    /// Cancels the job as expired if it is not started within this time from now: 5m, 2h
+    /// Cancels the job as expired if it is not started within this time from now, or of a schedule from its tick on: 5m, 2h
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "expires_at")]
     expires_in: Option<Duration>,
-    /// Cancels the job as expired if it is not started by this time: 2031-01-31T08:00:00Z
+    /// Cancels the job as expired if it is not started by this time: 2031-01-31T08:00:00Z. Not of a schedule, whose jobs are many
     #[arg(long, value_name = "TIME", value_parser = time::parse)]
     expires_at: Option<Timestamp>,
     /// Whom or what the job is about, a tenant or a customer: `queues limit-keys` limits each of them

@@ -15,7 +15,7 @@ use windlass::{
 #[derive(clap::Args)]
 pub(crate) struct Apply {
     /// A TOML file with a [[schedule]] for each: name, cron, kind, and as they are needed zone, args, queue, priority,
-    /// max_attempts, starts_at, ends_at, jitter, overlap, missed, key, meta, tags, tracked, timeout, cost, expiry
+    /// max_attempts, starts_at, ends_at, jitter, overlap, missed, key, meta, tags, tracked, timeout, backoff, cost, expiry
     file: String,
     /// Removes the schedules of the file's source that are not in it any more
     #[arg(long)]
