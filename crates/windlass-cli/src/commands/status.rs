@@ -53,7 +53,7 @@ pub(crate) fn workers(workers: &[WorkerRecord]) -> String {
             worker.id.to_string(),
             escape(&worker.name),
             worker.state().to_owned(),
-            escape(&program(worker)),
+            escape(&program(&worker.program)),
             worker.heartbeat_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             worker.load.jobs_per_second.map_or_else(none, |rate| format!("{rate:.1}")),
             worker.load.memory_bytes.map_or_else(none, |bytes| HumanBytes(bytes).to_string()),
@@ -65,13 +65,36 @@ pub(crate) fn workers(workers: &[WorkerRecord]) -> String {
 }
 
 /// What a worker runs: `shop 2.4.1 (Rust 0.1.0)`, of which it may know a part.
-fn program(worker: &WorkerRecord) -> String {
-    let Program { name, app_version, engine } = &worker.program;
+fn program(program: &Program) -> String {
+    let Program { name, app_version, engine } = program;
+    // By itself it might be taken for that of the engine.
+    let version = app_version.as_ref().map(|version| match name {
+        Some(_) => version.clone(),
+        None => format!("version {version}"),
+    });
     let engine = engine.as_ref().map(|engine| format!("({engine})"));
-    let known: Vec<_> = [name, app_version, &engine].into_iter().flatten().map(String::as_str).collect();
+    let known: Vec<_> = [name, &version, &engine].into_iter().flatten().map(String::as_str).collect();
     if known.is_empty() { none() } else { known.join(" ") }
 }
 
 fn none() -> String {
     "-".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_a_program_is_told() {
+        let told = |name: Option<&str>, version: Option<&str>| {
+            let engine = Some("HTTP 0.1.0".to_owned());
+            let (name, app_version) = (name.map(str::to_owned), version.map(str::to_owned));
+            program(&Program { name, app_version, engine })
+        };
+        assert_eq!(told(Some("shop"), Some("1.2")), "shop 1.2 (HTTP 0.1.0)");
+        assert_eq!(told(None, Some("1.2")), "version 1.2 (HTTP 0.1.0)");
+        assert_eq!(told(None, None), "(HTTP 0.1.0)");
+        assert_eq!(program(&Program::default()), "-");
+    }
 }
