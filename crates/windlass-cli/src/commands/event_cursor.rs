@@ -1,6 +1,6 @@
 use crate::failure::{Failure, Outcome};
 use std::{fs, io, path::PathBuf};
-use windlass::EventCursor;
+use windlass::{Error, ErrorKind, EventCursor};
 
 /// A file that keeps how far the events were printed.
 pub(super) struct CursorFile(PathBuf);
@@ -39,6 +39,16 @@ impl CursorFile {
         let mut name = self.0.file_name().unwrap_or_default().to_owned();
         name.push(".new");
         self.0.with_file_name(name)
+    }
+
+    /// The store does not take what it has.
+    pub(super) fn refused(&self, error: Error) -> Failure {
+        let is_of_cursor = error.is_invalid_input() || error.kind() == ErrorKind::EventsExpired;
+        let failure = Failure::from(error);
+        match is_of_cursor {
+            true => failure.explain(|why| format!("the cursor in {}: {why}", self.0.display())),
+            false => failure,
+        }
     }
 
     fn unusable(&self, what: &str, error: &io::Error) -> Failure {

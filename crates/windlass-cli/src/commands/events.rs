@@ -25,7 +25,13 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_s
 #[derive(clap::Args)]
 pub(crate) struct EventsOf {
     /// Behind what: start (all that is kept), now, or the cursor of an event. Default: start, with --follow now
-    #[arg(long, value_name = "CURSOR", default_value = "start", default_value_if("follow", "true", "now"), hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "CURSOR",
+        default_value = "start",
+        default_value_if("follow", "true", "now"),
+        hide_default_value = true
+    )]
     from: String,
     /// Keeps in this file how far it got, and reads on from there when it is there. A line that was printed just before it died is printed again
     #[arg(long, value_name = "FILE")]
@@ -54,12 +60,13 @@ impl EventsOf {
         let client = open::existing(globals.url()).await?;
         let keep = self.keep.map(CursorFile::at);
         let kept = keep.as_ref().map(CursorFile::read).transpose()?.flatten();
+        let is_kept = kept.is_some();
         let mut events = client.events(kept.unwrap_or_else(|| EventCursor::from(self.from)));
         events = self.queue.into_iter().fold(events, Events::queue);
         events = self.kind.into_iter().fold(events, Events::kind);
         events = self.event.into_iter().fold(events, Events::only);
         let outcome = tokio::select! {
-            outcome = print(events, self.follow, globals.json, keep) => outcome,
+            outcome = print(events, self.follow, globals.json, keep, is_kept) => outcome,
             // It was asked to end: that is what it does.
             () = signals.next() => Ok(()),
         };
@@ -68,11 +75,21 @@ impl EventsOf {
     }
 }
 
-async fn print(mut events: Events, follow: bool, json: bool, keep: Option<CursorFile>) -> Outcome {
+/// `is_kept`: the cursor that it begins with is the one of the file.
+async fn print(
+    mut events: Events,
+    follow: bool,
+    json: bool,
+    keep: Option<CursorFile>,
+    is_kept: bool,
+) -> Outcome {
     let mut pause = PAUSE.0;
     let mut kept = None;
     loop {
-        let page = events.next_page().await?;
+        let page = match (events.next_page().await, &keep) {
+            (Err(error), Some(file)) if is_kept && kept.is_none() => return Err(file.refused(error)),
+            (page, _) => page?,
+        };
         let mut lines = String::new();
         for event in &page.events {
             lines.push_str(&if json { json_line(&event_json(event)) } else { line(event) });

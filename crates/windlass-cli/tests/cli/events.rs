@@ -41,6 +41,9 @@ fn a_file_keeps_how_far_it_got() {
     assert_eq!(printed(), 0);
     fs::write(home.path().join("cursor"), "").unwrap();
     home.run(&["events", "--keep", "cursor"]).refused(2, &["cursor has no cursor", "remove it"]);
+    fs::write(home.path().join("cursor"), "not mine\n").unwrap();
+    home.run(&["events", "--keep", "cursor"]).refused(2, &["the cursor in cursor: ", "not mine"]);
+    home.run(&["events", "--keep", "new", "--from", "odd"]).refused(2, &["error: ", "odd"]);
     let refused = home
         .run(&["events", "--keep", "none/cursor"])
         .refused(2, &["cannot write the cursor in none/cursor"]);
