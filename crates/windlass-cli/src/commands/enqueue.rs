@@ -90,6 +90,9 @@ impl Enqueue {
         let Some(key) = key else {
             let answer = if job.unique().is_some() {
                 let EnqueuedUnique { id, conflict } = client.enqueue_unique(job).await?;
+                if !globals.json {
+                    unique::tell(id, conflict);
+                }
                 json!({ "id": id, "conflict": conflict.map(Conflict::as_str) })
             } else {
                 json!({ "id": client.enqueue(job).await? })

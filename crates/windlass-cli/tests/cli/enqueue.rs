@@ -185,6 +185,12 @@ fn a_unique_job_is_enqueued_once() {
     assert_eq!(first["conflict"], serde_json::Value::Null);
     let again = home.json(&command);
     assert_eq!((&again["id"], &again["conflict"]), (&first["id"], &"kept".into()));
+    let told = home.run(&command).done();
+    assert_eq!(told.stdout, format!("{}\n", first["id"]));
+    assert_eq!(
+        told.stderr,
+        format!("job {} has the key and was kept; this one was not stored\n", first["id"])
+    );
     let args = ["enqueue", "report", "{}", "--unique-args", "--unique-for", "1h", "--on-conflict", "extend"];
     home.json(&args);
     assert_eq!(home.json(&args)["conflict"], "extended");
@@ -193,7 +199,7 @@ fn a_unique_job_is_enqueued_once() {
     let keyed = |rule| {
         ["enqueue", "k", "--unique-key", "a", "--unique-in-queue", "--delay", "1h", "--on-conflict", rule]
     };
-    home.json(&keyed("error"));
+    assert_eq!(home.run(&keyed("error")).done().stderr, "");
     home.run(&keyed("error")).refused(1, &["has its unique key", "[unique_conflict]"]);
     assert_eq!(home.json(&keyed("replace"))["conflict"], "replaced");
     home.run(&["enqueue", "report", "{}", "--unique-fields", "user"])

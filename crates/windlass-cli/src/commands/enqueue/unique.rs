@@ -2,13 +2,16 @@ use crate::{
     duration,
     failure::{Failure, Outcome},
 };
-use std::time::Duration;
-use windlass::{OnConflict, Unique};
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
+use windlass::{Conflict, JobId, OnConflict, Unique};
 
 /// Whether and how the job is unique.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Unique by this key: not stored while another job of its kind has it. Prints the id of the job that has the key
+    /// Unique by this key: not stored while another job of its kind has it. Prints the id of the job that has the key, and on stderr what became of the two
     #[arg(long, value_name = "KEY", group = "unique")]
     unique_key: Option<String>,
     /// Unique by all of its args
@@ -32,6 +35,19 @@ pub(crate) struct Options {
     /// With --on-conflict replace: the job is not put off further than this after its first enqueue
     #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "unique")]
     max_wait: Option<Duration>,
+}
+
+/// Tells on stderr what became of the job where another one had its key: stdout has the id that scripts read.
+pub(super) fn tell(id: JobId, conflict: Option<Conflict>) {
+    let Some(conflict) = conflict else { return };
+    let what = match conflict {
+        Conflict::Kept => "has the key and was kept; this one was not stored",
+        Conflict::Replaced => "is this one, in the place of the one that had the key",
+        Conflict::Extended => "has the key, and its time was extended; this one was not stored",
+        _ => "has the key",
+    };
+    // What was done is done where nobody can read it.
+    let _ = writeln!(io::stderr(), "job {id} {what}");
 }
 
 /// What to do when another job has the key.
