@@ -40,7 +40,8 @@ export const REPLIES: Record<string, string> = {
   completed: 'It completed; left alone',
   edited: 'Changed',
   expires: 'Left alone: it expires before then',
-  encrypted: 'Left alone: its args are encrypted and cannot be set here',
+  encrypted: 'Left alone: its args are encrypted',
+  attempts_used: 'Left alone: it was tried as often',
   not_found: 'No such job any more',
 };
 
