@@ -141,6 +141,7 @@ BEGIN
         EXIT WHEN v_won = cardinality(v_left);
         v_keys := ARRAY(SELECT p_keys[u.place] FROM unnest(v_left) WITH ORDINALITY AS u(place, n) ORDER BY u.n);
         v_places := '{}'; v_ids := '{}'; v_xids := '{}'; v_acts := '{}';
+        PERFORM {schema}.check_home(); -- here for what it remembers, which the block's end undoes; there under the lock
         BEGIN
             PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
             PERFORM {schema}.check_home();

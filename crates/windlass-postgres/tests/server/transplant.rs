@@ -431,6 +431,55 @@ async fn a_restore_under_the_id_that_home_notes_is_a_move() {
     }
 }
 
+/// What looks for a job's place asks for the cluster once in a session, since that reads the cluster's control file, and notices a move all the same.
+#[tokio::test]
+async fn a_session_that_knows_its_cluster_notices_a_move() {
+    let s = Session::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(s.fixture.store().await);
+    let all = enqueue_jobs(&store, 12).await;
+    let counting = "CREATE SEQUENCE windlass.asked MINVALUE 0;
+        CREATE OR REPLACE FUNCTION windlass.system_identifier() RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+        BEGIN PERFORM nextval('windlass.asked'); RETURN (SELECT c.system_identifier FROM pg_control_system() c); END $$";
+    s.run(counting).await;
+    let asked = async || s.value::<i64>("SELECT nextval('windlass.asked')").await;
+    for (n, call) in [
+        "cancel({})",
+        "retry({})",
+        "edit({}, priority => 5)",
+        "delete({})",
+        "enqueue_unique('k', unique_key => 'one', queue => 'q')",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let session = s.fixture.sql().await;
+        let call = s.fixture.text(&format!("SELECT windlass.{}", call.replace("{}", &all[n].to_string())));
+        session.batch_execute(&call).await.unwrap(); // the first under a key looks for no other job
+        session.batch_execute(&call).await.unwrap();
+        let before = asked().await;
+        session.batch_execute(&call).await.unwrap();
+        assert_eq!(asked().await, before + 1, "{call}");
+    }
+    s.run(&format!("SELECT windlass.cancel({})", all[5])).await;
+    let refused = async || {
+        let (code, text) = s.refusal(&format!("SELECT windlass.cancel({})", all[6])).await;
+        assert_eq!(code, SqlState::LOCK_NOT_AVAILABLE, "{text}");
+        assert!(text.contains("moved here from another cluster"), "{text}");
+    };
+    let [jobs, claims, home] = moved("1000000000");
+    s.run(&format!("{jobs}; {claims}; {home}")).await;
+    refused().await;
+    worker_on(&store).await;
+    store.promote(1_000).await.unwrap();
+    s.run(&format!("SELECT windlass.cancel({})", all[7])).await;
+    // Once more, by a restore in one transaction that has the very id.
+    s.run(&format!(
+        "{jobs}; UPDATE windlass.home SET xid = pg_current_xact_id(); UPDATE windlass.lane SET queue = queue"
+    ))
+    .await;
+    refused().await;
+}
+
 /// A dump restored into the cluster that it is of: what its workers held comes back, though one of them runs on, which has settled that since and says so; and no other gets the id of one
 /// that registered since.
 #[tokio::test]
