@@ -147,7 +147,7 @@ struct Defined {
 
 impl Defined {
     fn of(row: &Row) -> Self {
-        Self { by: numbers(row.get(0)).cmp(&numbers(DEFINITIONS)), for_another_name: row.get(1) }
+        Self { by: version(row.get(0)).cmp(&version(DEFINITIONS)), for_another_name: row.get(1) }
     }
 
     /// Whether they work, and are of a program that compares so.
@@ -156,9 +156,14 @@ impl Defined {
     }
 }
 
-/// The numbers in a text, to compare versions.
-fn numbers(text: &str) -> Vec<u64> {
-    text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+/// The version that a text ends with, to compare: its numbers, whether it is a release, since what is tried before one is older than that, and the parts of what such a one has behind its
+/// numbers, of which numbers come before words. A text without one is older than all.
+fn version(text: &str) -> (Vec<u64>, bool, Vec<Result<u64, &str>>) {
+    let version = text.rsplit(' ').next().unwrap_or_default();
+    let version = version.split_once('+').map_or(version, |(version, _build)| version);
+    let (numbers, before) = version.split_once('-').unwrap_or((version, ""));
+    let numbers = numbers.split('.').filter_map(|number| number.parse().ok()).collect();
+    (numbers, before.is_empty(), before.split('.').map(|part| part.parse().map_err(|_| part)).collect())
 }
 
 /// What is in the database; `None` when the schema is not there or not ours to see.
@@ -283,4 +288,35 @@ async fn migrate_on(db: &Database, connection: &mut Connection, gives_way: bool)
     }
     transaction.commit().await.map_err(fail)?;
     Ok(MigrationReport { from, to: from.max(VERSION), newer })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_tried_before_a_release_is_older_than_it() {
+        let ascending = [
+            "",
+            "definitions of windlass 0.0.9",
+            "definitions of windlass 0.1.0-alpha.2",
+            "definitions of windlass 0.1.0-rc",
+            "definitions of windlass 0.1.0-rc.1",
+            "definitions of windlass 0.1.0-rc.2",
+            "definitions of windlass 0.1.0-rc.10",
+            "definitions of windlass 0.1.0",
+            "definitions of windlass 0.1.1-rc.1",
+            "definitions of windlass 0.1.2",
+            "definitions of windlass 0.1.10",
+            "definitions of windlass 1.0.0-rc.1",
+        ];
+        for pair in ascending.windows(2) {
+            assert!(version(pair[0]) < version(pair[1]), "{pair:?}");
+        }
+        assert_eq!(
+            version("definitions of windlass 0.1.0+linux.7"),
+            version("definitions of windlass 0.1.0")
+        );
+        assert!(version(DEFINITIONS).0.len() == 3, "{DEFINITIONS}");
+    }
 }
