@@ -26,6 +26,8 @@ pub(crate) struct Caches {
     pub(crate) due_schedules: Mutex<Due>,
     /// How many workers were live at the last look for dead ones.
     live_workers: AtomicUsize,
+    /// With which of its kinds of rows a round of housekeeping begins to remove.
+    pub(crate) removes_next: AtomicUsize,
 }
 
 impl Caches {

@@ -3,7 +3,10 @@
 use crate::{
     connection::Connection, database::Database, deadline::Patience, error::Effect, history, query::Query,
 };
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
 use tokio::time::sleep;
 use tokio_postgres::types::Type;
 use windlass_core::{ErrorKind, MaintainReport, Result};
@@ -18,8 +21,30 @@ const CHUNK: i32 = 5_000;
 /// The most such transactions of one kind in a round. A round comes every ten seconds, so what grows by less than
 /// 100,000 rows a second is removed as fast as it grows.
 const MOST_CHUNKS: usize = 200;
-/// How long a round removes what is past retention, all kinds of it together; each gets one transaction at least.
+/// How long a round removes what is past retention, all kinds of it together; each gets one transaction at least. The next round begins behind the kind that this one did not come to the end of,
+/// so that one that grows faster than it can be removed leaves the others their time.
 const LONGEST_REMOVAL: Duration = Duration::from_secs(10);
+/// The functions that remove, in the order of the first round.
+const KINDS: [&str; 16] = [
+    "forget_dead",
+    "forget_errors",
+    "forget_keys",
+    "forget_workers",
+    "forget_lanes",
+    FOLD,
+    "forget_requests",
+    "forget_unique",
+    "forget_reports",
+    "forget_counters",
+    "forget_shares",
+    "forget_key_turns",
+    "forget_audit",
+    "keep_timings",
+    "forget_came_back",
+    "forget_no_handler",
+];
+/// Counts what was done; it has a time of its own.
+const FOLD: &str = "fold";
 
 /// Keeps house once.
 pub(crate) async fn maintain(db: &Database) -> Result<MaintainReport> {
@@ -27,37 +52,44 @@ pub(crate) async fn maintain(db: &Database) -> Result<MaintainReport> {
     connection.begin_long(Patience::Long).await?;
     let mut report = empty_segments(db, &mut connection).await?;
     connection.begin_long(Patience::Long).await?;
-    let until = Instant::now() + LONGEST_REMOVAL;
-    report.removed_dead = forget(db, &mut connection, "forget_dead", until).await?;
-    for what in ["forget_errors", "forget_keys", "forget_workers", "forget_lanes"] {
-        forget(db, &mut connection, what, until).await?;
-    }
-    match history::fold(db, &mut connection).await {
-        Err(error) if error.kind() == ErrorKind::SchemaMissing => {} // not migrated to version 10 yet
-        done => done?,
-    }
-    for what in [
-        "forget_requests",
-        "forget_unique",
-        "forget_reports",
-        "forget_counters",
-        "forget_shares",
-        "forget_key_turns",
-        "forget_audit",
-        "keep_timings",
-        "forget_came_back",
-        "forget_no_handler",
-    ] {
-        match forget(db, &mut connection, what, until).await {
-            // Not migrated to version 3, 4, 6, 10, 12, 14, 16, 20, 23 or 25 yet: nobody can ask, no job is unique, nothing is reported, counted, limited, audited, measured or noted.
-            Err(error) if error.kind() == ErrorKind::SchemaMissing => {}
-            done => drop(done?),
-        }
-    }
+    report.removed_dead = remove(db, &mut connection).await?;
     if db.marks_deploys {
         mark_deploys(db, &connection).await?;
     }
     Ok(report)
+}
+
+/// Removes what is past retention. Returns how many dead jobs that were.
+async fn remove(db: &Database, connection: &mut Connection) -> Result<u64> {
+    let mut until = Instant::now() + LONGEST_REMOVAL;
+    let first = db.caches.removes_next.swap(0, Ordering::Relaxed);
+    let (mut dead, mut stopped) = (0, false);
+    for at in (0..KINDS.len()).map(|n| (first + n) % KINDS.len()) {
+        let (what, began) = (KINDS[at], Instant::now());
+        let removed = match what {
+            FOLD => history::fold(db, connection).await.map(|()| 0),
+            _ => forget(db, connection, what, until).await,
+        };
+        let removed = match removed {
+            // Not migrated to version 3, 4, 6, 10, 12, 14, 16, 20, 23 or 25 yet: nobody can ask, no job is unique, nothing is reported, counted, limited, audited, measured or noted.
+            Err(error) if error.kind() == ErrorKind::SchemaMissing => 0,
+            Err(error) => {
+                db.caches.removes_next.store(at + 1, Ordering::Relaxed);
+                return Err(error);
+            }
+            Ok(removed) => removed,
+        };
+        match what {
+            FOLD => until += began.elapsed(),
+            "forget_dead" => dead = removed,
+            _ => {}
+        }
+        if !stopped && Instant::now() > until {
+            stopped = true;
+            db.caches.removes_next.store(at + 1, Ordering::Relaxed);
+        }
+    }
+    Ok(dead)
 }
 
 /// Workers of another version are marked.

@@ -325,6 +325,36 @@ async fn rows_beside_the_log_go_in_one_round() {
     }
 }
 
+/// One kind of rows that grows faster than a round removes it leaves the others their time: the next round begins behind it.
+#[tokio::test]
+async fn a_round_begins_behind_what_the_last_one_did_not_end() {
+    let place = Place::fresh().await;
+    place
+        .sql(
+            "CREATE TABLE windlass.called (n serial, what text);
+             CREATE OR REPLACE FUNCTION windlass.forget_dead(p_most integer) RETURNS bigint LANGUAGE plpgsql
+             AS $$ BEGIN INSERT INTO windlass.called (what) VALUES ('dead'); PERFORM pg_sleep(10.1); RETURN p_most; END $$;
+             CREATE OR REPLACE FUNCTION windlass.forget_errors(p_most integer) RETURNS bigint LANGUAGE plpgsql
+             AS $$ BEGIN INSERT INTO windlass.called (what) VALUES ('errors');
+                         RETURN CASE WHEN (SELECT count(*) FROM windlass.called) < 5 THEN p_most ELSE 0 END; END $$",
+        )
+        .await;
+    let called = async || {
+        let text = "SELECT string_agg(what, ' ' ORDER BY n) FROM windlass.called";
+        place.client.query_one(&place.fixture.text(text), &[]).await.unwrap().get::<_, String>(0)
+    };
+    place.store.maintain().await.unwrap();
+    assert_eq!(called().await, "dead errors");
+    place
+        .sql(
+            "CREATE OR REPLACE FUNCTION windlass.forget_dead(p_most integer) RETURNS bigint LANGUAGE plpgsql
+             AS $$ BEGIN INSERT INTO windlass.called (what) VALUES ('dead'); RETURN 0; END $$",
+        )
+        .await;
+    place.store.maintain().await.unwrap();
+    assert_eq!(called().await, "dead errors errors errors errors dead");
+}
+
 /// Old errors of jobs that still wait are looked at once, not in each round; they go when the job is gone.
 #[tokio::test]
 async fn errors_of_waiting_jobs_are_not_read_again() {
