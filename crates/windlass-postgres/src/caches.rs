@@ -11,6 +11,8 @@ use windlass_core::WorkerId;
 
 /// How long the remembered current segment is used. A writer that uses it too long only delays its removal.
 const SEGMENT_TTL: Duration = Duration::from_secs(5);
+/// How long definitions of an older program are taken for what is there.
+const OLDER_TTL: Duration = Duration::from_secs(60);
 
 /// What this process remembers of the database, across connections and so across failovers. All of it may be
 /// stale without harm: any segment may be written, and the open claims of a worker only tell where to look. Lanes
@@ -28,6 +30,8 @@ pub(crate) struct Caches {
     live_workers: AtomicUsize,
     /// With which of its kinds of rows a round of housekeeping begins to remove.
     pub(crate) removes_next: AtomicUsize,
+    /// Whether replace_unique has its newer parameters, and when that was read.
+    replace: Mutex<Option<(bool, Instant)>>,
 }
 
 impl Caches {
@@ -69,8 +73,19 @@ impl Caches {
         self.live_workers.load(Ordering::Relaxed)
     }
 
-    /// Reads the segment again: the schema may have been made anew.
+    /// Whether replace_unique is told for how long the job has its key, when that is known. No program takes that back, and another may migrate.
+    pub(crate) fn replace_is_told(&self) -> Option<bool> {
+        let (is_told, read_at) = (*lock(&self.replace))?;
+        (is_told || read_at.elapsed() < OLDER_TTL).then_some(is_told)
+    }
+
+    pub(crate) fn note_replace(&self, is_told: bool) {
+        *lock(&self.replace) = Some((is_told, Instant::now()));
+    }
+
+    /// Reads the segment and the definitions again: the schema may have been made anew.
     pub(crate) fn clear(&self) {
         *lock(&self.segment_read_at) = None;
+        *lock(&self.replace) = None;
     }
 }

@@ -29,6 +29,12 @@ const TAKE: &str = "SELECT ids, fates, taken_at, set_config('windlass.queues', C
 const REPLACE: &str =
     "SELECT id, fate FROM {schema}.replace_unique($1::text::uuid, $2, $3, $4, $5::json::text, $6, $7, $8,
     $9 * interval '1 microsecond', $10, $11)";
+/// For definitions of before, by which the key is held as it was.
+const REPLACE_AS_HELD: &str =
+    "SELECT id, fate FROM {schema}.replace_unique($1::text::uuid, $2, $3, $4, $5::json::text, $6, $7, $8,
+    $9 * interval '1 microsecond')";
+const REPLACE_IS_TOLD: &str = "SELECT to_regprocedure('{schema}.replace_unique(uuid, bigint, integer, text, text, smallint, text, timestamptz,
+    interval, boolean, bigint)') IS NOT NULL";
 
 /// What take_unique and replace_unique say of a job.
 const STORED: i16 = 0;
@@ -197,8 +203,22 @@ async fn replace(
         (&terms.until_finished, Type::BOOL),
         (&terms.window, Type::INT8),
     ];
-    let row = Query::query_one(transaction, &db.sql(REPLACE), &params, Effect::Repeatable).await?;
+    let (sql, params) = match is_told(db, transaction).await? {
+        true => (REPLACE, &params[..]),
+        false => (REPLACE_AS_HELD, &params[..9]),
+    };
+    let row = Query::query_one(transaction, &db.sql(sql), params, Effect::Repeatable).await?;
     Ok(reply(row.get(0), row.get(1)))
+}
+
+/// Whether replace_unique is told for how long the job has its key; definitions of older programs are not. Asked once, since a call that fails would end the transaction, which may be a user's.
+async fn is_told(db: &Database, transaction: &Client) -> Result<bool> {
+    if let Some(is_told) = db.caches.replace_is_told() {
+        return Ok(is_told);
+    }
+    let row = Query::query_one(transaction, &db.sql(REPLACE_IS_TOLD), &[], Effect::Repeatable).await?;
+    db.caches.note_replace(row.get(0));
+    Ok(row.get(0))
 }
 
 pub(crate) fn attributes(job: &NewJob) -> String {

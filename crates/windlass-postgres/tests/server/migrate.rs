@@ -3,10 +3,10 @@
 use crate::cluster::Fixture;
 use std::{sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
-use windlass_conformance::steps::{LATER, QUEUE, jobs, worker};
+use windlass_conformance::steps::{LATER, QUEUE, job, jobs, worker};
 use windlass_core::{
-    Args, CancelReply, Disposition, ErrorKind, JobId, JobStore, Load, MigrationReport, Program, Result,
-    Settled, Store, WorkerSpec,
+    Args, CancelReply, Conflict, Disposition, EnqueuedUnique, ErrorKind, JobId, JobStore, Load,
+    MigrationReport, OnConflict, Program, Result, Settled, Store, Unique, WorkerSpec,
 };
 use windlass_postgres::PostgresStore;
 
@@ -367,6 +367,36 @@ async fn a_function_with_new_parameters_takes_the_place_of_the_older_one() {
     assert_eq!(rows[0].columns()[18].name(), "next", "older programs go by the number");
     assert_eq!(rows[0].get::<_, Option<String>>(15).as_deref(), Some("a"));
     client.batch_execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await.unwrap();
+}
+
+/// Where the definitions are of before replace_unique was told for how long the job has its key, a bulk replaces all the same, also in a user's transaction; the key is held as it was.
+#[tokio::test]
+async fn unique_jobs_are_replaced_under_older_definitions() {
+    let fixture = Fixture::fresh().await;
+    let (store, mut client) = (fixture.store().await, fixture.sql().await);
+    let older = "ALTER FUNCTION windlass.replace_unique RENAME TO replace_of_now;
+        CREATE FUNCTION windlass.replace_unique(
+            p_key uuid, p_holder bigint, p_lane integer, p_kind text, p_args text, p_max smallint, p_attributes text, p_due timestamptz,
+            p_max_wait interval, OUT id bigint, OUT fate smallint) LANGUAGE sql
+        AS 'SELECT * FROM windlass.replace_of_now($1, $2, $3, $4, $5, $6, $7, $8, $9, NULL, NULL)'";
+    client.batch_execute(&fixture.text(older)).await.unwrap();
+    let unique = |key: &str| Unique::by_key(key).on_conflict(OnConflict::Replace { max_wait: None });
+    let both = [job().with_unique(unique("a")), job().with_unique(unique("b"))];
+    let replaced = |stored: Vec<EnqueuedUnique>| {
+        assert!(stored.iter().all(|stored| stored.conflict == Some(Conflict::Replaced)), "{stored:?}");
+    };
+    store.enqueue_unique(&both).await.unwrap();
+    replaced(store.enqueue_unique(&both).await.unwrap());
+    // Whoever has not asked yet asks within the transaction.
+    let tx = client.transaction().await.unwrap();
+    replaced(fixture.store().await.enqueue_unique_in(&tx, &both).await.unwrap());
+    tx.commit().await.unwrap();
+
+    store.migrate().await.unwrap();
+    let until_started = [job().with_unique(unique("a").until_started()), job().with_unique(unique("c"))];
+    store.enqueue_unique(&until_started).await.unwrap();
+    let told = fixture.text("SELECT count(*) FROM windlass.unique_key WHERE NOT until_finished");
+    assert_eq!(client.query_one(&told, &[]).await.unwrap().get::<_, i64>(0), 1);
 }
 
 /// A schema that an older program made has no batches of results; they are kept one by one there.
