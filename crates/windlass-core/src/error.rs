@@ -25,6 +25,7 @@ pub struct Error {
     place: Option<(usize, usize)>,
     /// What a call that names several jobs answered of some of them before it failed.
     replies: Option<Box<dyn Any + Send + Sync>>,
+    holder: Option<&'static str>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -117,7 +118,7 @@ impl ErrorKind {
 impl Error {
     /// An error of `kind` with a message for people.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), place: None, replies: None, source: None }
+        Self { kind, message: message.into(), place: None, replies: None, holder: None, source: None }
     }
 
     /// The same error with its cause attached.
@@ -166,6 +167,18 @@ impl Error {
             .as_ref()
             .and_then(|replies| replies.downcast_ref::<Vec<Option<R>>>())
             .map_or(&[], |replies| replies)
+    }
+
+    /// For stores: the same error, of a call that waited in vain for what others hold. Says what holds it, and what to do about that.
+    #[must_use]
+    pub fn with_holder(mut self, holder: &'static str) -> Self {
+        self.holder = Some(holder);
+        self
+    }
+
+    /// What holds what the call waited for, and what to do about that. The store is well then: other jobs may be had.
+    pub fn holder(&self) -> Option<&'static str> {
+        self.holder
     }
 
     /// What went wrong, without saying which job of the call it is about.

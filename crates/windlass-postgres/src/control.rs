@@ -49,19 +49,39 @@ impl<T: Send + Sync + 'static> Control<T> {
     pub(crate) async fn each(&self, db: &Database, ids: &[JobId], more: &[Param<'_>]) -> Result<Vec<T>> {
         let mut replies: Vec<Option<T>> = std::iter::repeat_with(|| None).take(ids.len()).collect();
         let mut turns = Turns::new(db.pools.call_timeout());
+        let mut failed = self.in_chunks(db, ids, more, &mut turns, &mut replies).await.err();
         loop {
-            let Err(error) = self.turn(db, ids, more, &mut turns, &mut replies).await else {
-                return Ok(replies.into_iter().flatten().collect());
-            };
-            let done_some = replies.iter().any(Option::is_some);
-            if let Err(error) = turns.next(self.name, done_some, error).await {
+            if let Some(error) = failed {
                 return Err(error.with_replies(replies));
             }
+            let Err(error) = self.one_by_one(db, ids, more, &mut turns, &mut replies).await else {
+                return Ok(replies.into_iter().flatten().collect());
+            };
+            failed = turns.next(self.name, replies.iter().any(Option::is_some), error).await.err();
         }
     }
 
-    /// Sees to those that have no reply yet, in the first turn to some at once. Fails where one is left.
-    async fn turn(
+    /// Sees to some at once, where nobody has one of these: those that are free are not to wait for one after another of those that are not.
+    async fn in_chunks(
+        &self,
+        db: &Database,
+        ids: &[JobId],
+        more: &[Param<'_>],
+        turns: &mut Turns,
+        replies: &mut [Option<T>],
+    ) -> Result<()> {
+        let chunks = ids.chunks(TOGETHER).zip(replies.chunks_mut(TOGETHER));
+        for (some, replies) in chunks.filter(|(some, _)| some.len() > 1) {
+            let began = Instant::now();
+            if !self.together(db, some, more, turns.wait_together(), replies).await? {
+                turns.waited += began.elapsed();
+            }
+        }
+        Ok(())
+    }
+
+    /// Sees to those that have no reply yet. Fails where one is left, and goes on to the others where somebody has it.
+    async fn one_by_one(
         &self,
         db: &Database,
         ids: &[JobId],
@@ -71,25 +91,16 @@ impl<T: Send + Sync + 'static> Control<T> {
     ) -> Result<()> {
         let many = replies.iter().filter(|reply| reply.is_none()).count();
         let mut ended = Ok(());
-        for (some, replies) in ids.chunks(TOGETHER).zip(replies.chunks_mut(TOGETHER)) {
-            if turns.is_first() && some.len() > 1 {
-                let began = Instant::now();
-                if self.together(db, some, more, replies).await? {
-                    continue;
-                }
-                turns.waited += began.elapsed();
-            }
-            for (id, reply) in some.iter().zip(replies).filter(|(_, reply)| reply.is_none()) {
-                let began = Instant::now();
-                match self.one(db, *id, more, turns.wait(many)).await {
-                    Ok(word) => *reply = Some(word),
-                    Err(error) => {
-                        turns.waited += began.elapsed();
-                        if !turns.go_on(&error) {
-                            return Err(error);
-                        }
-                        ended = Err(error);
+        for (id, reply) in ids.iter().zip(replies).filter(|(_, reply)| reply.is_none()) {
+            let began = Instant::now();
+            match self.one(db, *id, more, turns.wait(many)).await {
+                Ok(word) => *reply = Some(word),
+                Err(error) => {
+                    turns.waited += began.elapsed();
+                    if !Turns::is_held(&error) {
+                        return Err(error);
                     }
+                    ended = Err(error);
                 }
             }
         }
@@ -102,10 +113,11 @@ impl<T: Send + Sync + 'static> Control<T> {
         db: &Database,
         some: &[JobId],
         more: &[Param<'_>],
+        wait: &str,
         replies: &mut [Option<T>],
     ) -> Result<bool> {
         let connection = db.client(self.name).await?;
-        match self.some_on(db, &connection, some, more).await {
+        match self.some_on(db, &connection, some, more, wait).await {
             Ok(words) => {
                 replies.iter_mut().zip(words).for_each(|(reply, word)| *reply = Some(word));
                 Ok(true)
@@ -130,12 +142,13 @@ impl<T: Send + Sync + 'static> Control<T> {
         on: &impl Query,
         ids: &[JobId],
         more: &[Param<'_>],
+        wait: &str,
     ) -> Result<Vec<T>> {
         let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
         // With locks of some lanes: who changes limits of keys waits for all of a queue's.
         let sql = format!(
             "{} {} FROM patience CROSS JOIN unnest($1) WITH ORDINALITY AS u(id, n) ORDER BY u.n",
-            patience("{schema}.short_wait()"),
+            patience(wait),
             self.sql.replace("($1", "(u.id")
         );
         let rows = on.query(&db.sql(&sql), &with((&ids, Type::INT8_ARRAY), more), Effect::Repeatable).await?;

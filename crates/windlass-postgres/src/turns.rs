@@ -9,8 +9,13 @@ use windlass_core::{Error, ErrorKind, Result};
 /// For how long (as `lock_timeout` has it, and in milliseconds) a call waits for what a transaction of somebody else has: the first in its first turn, the second in later ones,
 /// those after them where it waits for many. Claims hold lanes for milliseconds.
 const WAITS: [(&str, u128); 4] = [("200ms", 200), ("50ms", 50), ("10ms", 10), ("2ms", 2)];
+/// As short as a wait may be: no longer than it takes to see that somebody has it.
+const AT_ONCE: &str = "'1ms'";
 /// Who waits for many comes to each of them about so often.
-const ROUNDS: u128 = 4;
+const ROUNDS: u32 = 4;
+/// What has what a call needs, and what to do about it.
+const HELD: &str = "a transaction that is still open has what this needs (a job, a queue, a key, a schedule, the settings); commit it or roll it back \
+                    (pg_stat_activity and pg_prepared_xacts show them), or ask again";
 /// The pauses between its turns.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(500)];
 
@@ -49,8 +54,9 @@ impl Turns {
         Self { patience, waited: Duration::ZERO, longest: 0, pause: PAUSES[0] }
     }
 
-    pub(crate) fn is_first(&self) -> bool {
-        self.longest == 0
+    /// For how long, as SQL, it waits where it asks for many at once and somebody may have one of them. Together with those before them no longer than for a round.
+    pub(crate) fn wait_together(&self) -> &'static str {
+        if self.waited * ROUNDS < self.patience { "{schema}.short_wait()" } else { AT_ONCE }
     }
 
     /// For how long it waits in this turn for each of so many, one after another.
@@ -60,28 +66,24 @@ impl Turns {
             return longest;
         }
         let left = self.patience.saturating_sub(self.waited).as_millis();
-        let share = left / (ROUNDS * many as u128);
+        let share = left / (u128::from(ROUNDS) * many as u128);
         WAITS[self.longest..].iter().find(|(_, wait)| *wait <= share).map_or(shortest, |(text, _)| text)
     }
 
-    /// Whether what failed is to be tried in another turn: somebody had what it needs, and there is time.
-    pub(crate) fn go_on(&self, error: &Error) -> bool {
-        is_of_the_server(error) && self.waited < self.patience
+    /// Whether it failed because somebody has what it needs: what needs something else is to be tried.
+    pub(crate) fn is_held(error: &Error) -> bool {
+        is_of_the_server(error)
     }
 
     /// Waits for the next turn after one that failed, or fails with what there is to say; `done_some`: some of it was done.
     pub(crate) async fn next(&mut self, what: &str, done_some: bool, error: Error) -> Result<()> {
-        if !is_of_the_server(&error) {
+        if !Self::is_held(&error) {
             return Err(error);
         }
-        if !self.go_on(&error) {
+        if self.waited >= self.patience {
             let (not, and) = if done_some { ("not all done", "") } else { ("not done", ", and nothing was") };
-            let text = format!(
-                "{what}: {not} within {:?}{and}: a transaction that is still open has what this needs (a job, a queue, a key, a schedule, the settings); \
-                 commit it or roll it back (pg_stat_activity and pg_prepared_xacts show them), or ask again",
-                self.patience
-            );
-            return Err(Error::new(ErrorKind::Unavailable, text).with_source(error));
+            let text = format!("{what}: {not} within {:?}{and}: {HELD}", self.patience);
+            return Err(Error::new(ErrorKind::Unavailable, text).with_source(error).with_holder(HELD));
         }
         sleep(self.pause).await;
         self.waited += self.pause;

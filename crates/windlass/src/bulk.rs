@@ -26,7 +26,8 @@ type Still<'a> = Box<dyn FnMut(Vec<JobId>) -> Ids<'a> + Send + 'a>;
 /// Something that is done to all jobs that a filter selects, or to those with some ids: see [`Client::select`](crate::Client::select) and
 /// [`Client::select_ids`](crate::Client::select_ids).
 ///
-/// Jobs that come while it is under way may be left out. It stops at the first error; what was done until then is done.
+/// Jobs that come while it is under way may be left out. It stops at the first error; what was done until then is done. Jobs that others hold, as in a transaction that is open, it passes over: the
+/// error at the end says how many.
 #[must_use = "nothing happens until a verb such as cancel is awaited"]
 pub struct Selection<'a> {
     client: &'a Client,
@@ -41,6 +42,8 @@ pub struct Selection<'a> {
     found: Found<'a>,
     still: Option<Still<'a>>,
     stop: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
+    /// What holds jobs that it passed over: see [`Error::holder`].
+    holder: Option<&'static str>,
 }
 
 impl<'a> Selection<'a> {
@@ -57,6 +60,7 @@ impl<'a> Selection<'a> {
             found: Box::new(|_| {}),
             still: None,
             stop: Box::pin(pending()),
+            holder: None,
         }
     }
 
@@ -190,6 +194,7 @@ impl Selection<'_> {
             (false, Some(ids)) => self.run_ids(&verb, &ids, &mut touched).await,
             (false, None) => self.run_filter(&verb, &mut touched).await,
         };
+        let ended = ended.and_then(|()| self.had_all(&verb, &touched));
         // What was done before an error is done.
         if !self.dry_run && (ended.is_ok() || touched.selected > 0) {
             let Touched { selected, done, asked, encrypted, left, .. } = touched;
@@ -286,7 +291,26 @@ impl Selection<'_> {
         (self.found)(ids);
         let ended = verb.act(&**self.client.store(), ids, touched).await;
         (self.progress)(touched);
-        ended
+        match ended {
+            Err(error) if error.holder().is_some() => {
+                self.holder = error.holder();
+                Ok(())
+            }
+            ended => ended,
+        }
+    }
+
+    /// Fails where others hold some of the jobs. A store's error tells of one call, which may not be all there were.
+    fn had_all(&self, verb: &Verb, touched: &Touched) -> Result<()> {
+        let Some(holder) = self.holder else { return Ok(()) };
+        let &Touched { selected, done, asked, encrypted, left, .. } = touched;
+        let (verb, held) = (verb.name(), selected - done - asked - encrypted - left);
+        let done = match done + asked {
+            0 => "nothing was done".to_owned(),
+            done => format!("{done} were done"),
+        };
+        let message = format!("{verb}: {held} of {selected} jobs could not be had, {done}: {holder}");
+        Err(Error::new(ErrorKind::Unavailable, message).with_holder(holder))
     }
 
     /// What would become of jobs that were named: each is looked at, since nobody has said, as a filter does, that it can be done to them.

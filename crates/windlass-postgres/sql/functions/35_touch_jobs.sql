@@ -7,7 +7,8 @@
 -- They answer with one row: how many jobs were selected, and how many of them done, or would be; the others had moved on meanwhile.
 -- One entry of the audit log says what was done; its actor is who acts (SET windlass.actor = 'anna'), or the current user. Where an error or a timeout ends the call, what was committed until then
 -- stays, and the entry says so: its outcome is the error's SQLSTATE then. There is none only where the session itself ends, or a cancel comes just between
--- two steps.
+-- two steps. Jobs that a transaction of somebody else has are waited for, for as long as lock_timeout says, or ten seconds where that is 0, all of them together; what is not to be
+-- had by then is passed over, and an error says at the end how many these were.
 
 -- touch_jobs(action, states, new, ...): part of the procedures below. states: those to whom it can be done, in the order in which jobs go from one to the
 -- next, so that one that moves on before its state is read is met there. new: the parameters of edit.
@@ -38,13 +39,18 @@ DECLARE
     v_tried  integer; -- of v_ids, these many are behind us
     v_step   integer; -- and so many come next
     v_did    bigint;
+    v_wait   integer; -- ms: for how long jobs that others have may still be waited for
+    v_tried_at timestamptz;
+    v_missed bigint := 0;
     v_code   text;
     v_actor  text := coalesce(nullif(current_setting('windlass.actor', true), ''), current_user);
     v_message text;
     v_detail text;
+    v_context text;
 BEGIN
     selected := 0;
     done := 0;
+    v_wait := coalesce(nullif(1000 * extract(epoch FROM current_setting('lock_timeout')::interval), 0), 10000);
     CASE
         WHEN v_filter::text = '{}' AND p_everything IS NOT TRUE THEN
             RAISE 'the filter selects every job; name a state, a queue, a kind, a tag, an error or args, or say everything => true' USING ERRCODE = 'WL003';
@@ -129,7 +135,8 @@ BEGIN
                 BEGIN
                     PERFORM set_config('windlass.actor', '', true); -- one entry for all of them, at the end
                     -- With locks of some lanes: who changes limits of keys waits for all of a queue's.
-                    IF v_step > 1 THEN PERFORM set_config('lock_timeout', {schema}.short_wait(), true); END IF;
+                    v_tried_at := clock_timestamp();
+                    PERFORM set_config('lock_timeout', CASE WHEN v_step > 1 THEN {schema}.short_wait() ELSE greatest(v_wait, 10)::text END, true);
                     SELECT count(*) FILTER (WHERE t.did IN ('cancelled', 'running', 'retried', 'edited', 'deleted')) INTO v_did FROM (
                         SELECT CASE p_action
                             WHEN 'cancel' THEN {schema}.cancel(u.id) WHEN 'retry' THEN {schema}.retry(u.id) WHEN 'delete' THEN {schema}.delete(u.id)
@@ -140,11 +147,17 @@ BEGIN
                     v_tried := v_tried + v_step;
                     done := done + v_did;
                 EXCEPTION WHEN OTHERS OR query_canceled THEN
-                    IF v_step = 1 OR SQLSTATE = '57014' THEN
+                    GET STACKED DIAGNOSTICS v_context = PG_EXCEPTION_CONTEXT;
+                    IF v_step > 1 AND SQLSTATE <> '57014' THEN
+                        v_step := 1; -- two calls may wait for one another's lanes; each job by itself waits for one only
+                    ELSIF SQLSTATE IN ('55P03', '40P01') AND strpos(v_context, 'check_home()') = 0 THEN -- somebody has it; check_home refuses all of them
+                        v_wait := v_wait - least(v_wait, 1000 * extract(epoch FROM clock_timestamp() - v_tried_at));
+                        v_tried := v_tried + 1;
+                        v_missed := v_missed + 1;
+                    ELSE
                         GET STACKED DIAGNOSTICS v_code = RETURNED_SQLSTATE, v_message = MESSAGE_TEXT, v_detail = PG_EXCEPTION_DETAIL;
                         EXIT jobs;
                     END IF;
-                    v_step := 1; -- two calls may wait for one another's lanes; each job by itself waits for one only
                 END;
                 COMMIT;
                 EXIT WHEN v_tried >= cardinality(v_ids);
@@ -153,6 +166,12 @@ BEGIN
             v_rest := cardinality(v_ids) / p_per_second - extract(epoch FROM clock_timestamp() - v_began);
         END LOOP;
     END LOOP;
+    IF v_code IS NULL AND v_missed > 0 THEN
+        v_code := '55P03';
+        v_detail := '';
+        v_message := format('%s of %s jobs could not be had: transactions that are still open have them; commit them or roll them back '
+                            '(pg_stat_activity and pg_prepared_xacts show them), or call again', v_missed, selected);
+    END IF;
     IF p_dry_run IS NOT TRUE THEN
         PERFORM {schema}.append_audit(json_build_array(json_build_object(
             'actor', v_actor, 'action', 'jobs.' || p_action, 'target', 'jobs', 'filter', v_filter, 'count', done, 'outcome', v_code)));

@@ -87,3 +87,23 @@ async fn many_that_somebody_has_are_waited_for_together() {
     assert_eq!(replies.len(), 150);
     assert!(replies[..149].iter().all(|reply| *reply == CancelReply::Cancelled));
 }
+
+/// However many somebody has, and wherever these are among the others: those are done in the same call.
+#[tokio::test]
+async fn those_that_are_free_are_done_behind_many_that_are_not() {
+    let mut fixture = Fixture::fresh().await;
+    let store = fixture.store().await;
+    let of = |queue: &'static str, count| (0..count).map(|_| job().with_queue(queue)).collect::<Vec<_>>();
+    let had = store.enqueue(&of("other", 700)).await.unwrap();
+    let free = store.enqueue(&of("free", 200)).await.unwrap();
+    let (store, holder) = beside(&mut fixture, &format!("windlass.cancel({})", had[0])).await;
+    // Some of them in a chunk with others that are not to be had.
+    let all: Vec<JobId> = had[1..].iter().chain(&free).copied().collect();
+    let error = store.cancel(&all).await.unwrap_err();
+    says(&error, "200 of 899");
+    assert!(error.holder().is_some_and(|holder| holder.contains("pg_prepared_xacts")), "{error}");
+    let replies = error.replies::<CancelReply>();
+    assert!(replies[..699].iter().all(Option::is_none));
+    assert!(replies[699..].iter().all(|reply| *reply == Some(CancelReply::Cancelled)));
+    holder.batch_execute("ROLLBACK").await.unwrap();
+}

@@ -121,7 +121,7 @@ impl<A: ByArgs> Select<A> {
         let (mut stop, mut end, stopped) = (Signals::listen()?, Signals::listen()?, AtomicBool::new(false));
         let selection = selection.progress(|touched| {
             *reached.lock().unwrap_or_else(PoisonError::into_inner) = *touched;
-            progress.reach(touched.selected);
+            progress.reach(reached_by(touched));
         });
         // What was done until then is told and noted.
         let selection = selection.until(async {
@@ -177,10 +177,16 @@ impl<A: ByArgs> Select<A> {
     }
 }
 
-/// An error tells of its own call; before that there may have been others.
+/// What a line of progress counts: those that a dry run found, or those to which it was done.
+fn reached_by(touched: &Touched) -> u64 {
+    if touched.dry_run { touched.selected } else { touched.done + touched.asked }
+}
+
+/// An error tells of its own call; before that there may have been others. Where jobs are held by others it tells of all.
 fn failed(error: Error, done: u64, label: &str) -> Failure {
     match done {
         0 => error.into(),
+        _ if error.holder().is_some() => Failure::from(error).with("done", done),
         _ => Failure::from(error)
             .explain(|text| format!("{text}; in all {} {label}", jobs(done)))
             .with("done", done),
@@ -208,4 +214,34 @@ fn text(touched: &Touched, label: &str) -> String {
         let _ = writeln!(text, "{} had moved on", jobs(touched.left));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass::ErrorKind;
+
+    #[test]
+    fn progress_counts_what_was_done() {
+        let mut touched = Touched::default();
+        (touched.selected, touched.done, touched.asked, touched.left) = (9, 3, 2, 1);
+        assert_eq!(reached_by(&touched), 5);
+        touched.dry_run = true;
+        assert_eq!(reached_by(&touched), 9);
+    }
+
+    #[test]
+    fn a_failure_tells_of_all_jobs_once() {
+        let error =
+            || Error::new(ErrorKind::Unavailable, "cancel: 1 of 3 jobs could not be had, 2 were done");
+        let text = |error| failed(error, 2, "cancelled").into_message();
+        assert_eq!(
+            text(error()),
+            "cancel: 1 of 3 jobs could not be had, 2 were done; in all 2 jobs cancelled"
+        );
+        assert_eq!(
+            text(error().with_holder("somebody")),
+            "cancel: 1 of 3 jobs could not be had, 2 were done"
+        );
+    }
 }
