@@ -57,13 +57,29 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- rotate_is_kept(): whether a transaction that began more than a second ago has the rotate lock, so that it is nobody's commit that is to be waited for. Of other roles' sessions a role may not be told; prepared ones
+-- it is. Cost: all locks that there are; it is asked once in a round in which the lock was not to be had.
+CREATE OR REPLACE FUNCTION {schema}.rotate_is_kept() RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT 1 FROM pg_locks k
+        LEFT JOIN pg_stat_activity a ON a.pid = k.pid
+        LEFT JOIN pg_locks x ON k.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.virtualtransaction = k.virtualtransaction
+        LEFT JOIN pg_prepared_xacts p ON p.transaction = x.transactionid
+        WHERE k.locktype = 'advisory' AND k.granted AND k.objsubid = 2 AND k.objid = 0 AND k.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+          AND k.classid::bigint = hashtext({name} || '.rotate')::bigint & 4294967295
+          AND coalesce(a.xact_start, p.prepared) < clock_timestamp() - interval '1 second');
+END $$;
+
 -- truncate_segment(segment): 'emptied'; 'needed', when something must move first; or 'busy', when a lock was not to be
 -- had. First it keeps writers out of this segment alone (nobody writes there but who chose it before it was
 -- closed) and proves that it is not needed, however long that takes. Only then it asks for the locks that all
 -- wait for: five times, 20 ms each; under them it does nothing but TRUNCATE. The exclusive rotate lock, because TRUNCATE is
 -- not safe beside a statement with an older snapshot, which would see neither a row here nor where it moved.
 -- Where that lock was not to be had, commits may take longer: round after round the last attempt waits for 40, 80, 160, 320 and 600 ms, and then it begins anew. Who
--- asks for it meanwhile waits, too, until those have committed who have it. How many rounds: housekeeping.id, which nothing else uses once all jobs are moved.
+-- asks for it meanwhile waits, too, until those have committed who have it; so not where one of them keeps it. How many rounds: housekeeping.id, which nothing else uses once all jobs are moved.
 -- Commits asynchronously, so that nobody waits for a standby under the locks; the server writes its own log first.
 -- Invariant: only the oldest segment that is not empty, because a settlement is never in an older one than its claim.
 CREATE OR REPLACE FUNCTION {schema}.truncate_segment(p_segment smallint) RETURNS text
@@ -97,7 +113,7 @@ BEGIN
             v_locked := false;
             DELETE FROM {schema}.moved_claim m USING {schema}.claim k
                 WHERE k.segment = p_segment AND k.lane_id = m.lane_id AND k.seq = m.seq;
-            IF attempt = 5 THEN PERFORM set_config('lock_timeout', v_long::text, true); END IF;
+            IF attempt = 5 AND NOT {schema}.rotate_is_kept() THEN PERFORM set_config('lock_timeout', v_long::text, true); END IF;
             PERFORM pg_advisory_xact_lock(hashtext({name} || '.rotate'), 0);
             PERFORM set_config('lock_timeout', v_short, true);
             v_locked := true;
