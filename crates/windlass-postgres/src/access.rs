@@ -99,6 +99,16 @@ impl Access {
         let own = |access: &Self| access.files().last().is_some_and(|file| file.split(';').any(gives));
         Self::ALL.into_iter().filter(own).collect()
     }
+
+    /// Whether this gives all of a table to read that such a message names, and not some of its columns or to write them.
+    pub(crate) fn reads_all_of(self, message: &str) -> bool {
+        let refused = names_in(message).last().unwrap_or_default();
+        !message.contains("function")
+            && self.files().iter().flat_map(|file| file.split(';')).any(|statement| {
+                statement.contains("GRANT SELECT ON TABLE")
+                    && statement.split("{schema}.").skip(1).any(|rest| names_in(rest).next() == Some(refused))
+            })
+    }
 }
 
 /// The names and words in a text.
@@ -170,12 +180,40 @@ mod tests {
             ("permission denied for function job_record", &[Access::Viewer]),
             ("permission denied for view queues", &[Access::Viewer]),
             ("permission denied for table setting", &[Access::Viewer, Access::Worker]),
+            ("permission denied for table worker", &[Access::Viewer, Access::Worker]),
             ("permission denied for function configure", &[Access::Operator]),
             ("permission denied for table invoice", &[]),
             ("permission denied for schema windlass", &[]),
             ("", &[]),
         ] {
             assert_eq!(Access::for_refusal(message), least, "{message}");
+        }
+    }
+
+    /// Each access that is named has the function or something of the table, and is said to read all of a table where it does.
+    #[test]
+    fn what_a_refusal_names_gives_the_right() {
+        let statements = |access: Access| access.files().concat();
+        let names = |text: &str, of: &str| -> Vec<String> {
+            let text: String = text.lines().filter(|line| !line.starts_with("--")).collect();
+            let named = text.split(';').filter(|statement| statement.starts_with(of)).flat_map(|statement| {
+                statement.split("{schema}.").skip(1).filter_map(|rest| names_in(rest).next())
+            });
+            named.map(str::to_owned).collect()
+        };
+        for (of, what) in [("GRANT SELECT ON TABLE", "table"), ("GRANT EXECUTE ON FUNCTION", "function")] {
+            let all: Vec<_> = Access::ALL.iter().flat_map(|access| names(&statements(*access), of)).collect();
+            assert!(all.len() > 20, "{all:?}");
+            for name in all {
+                let message = format!("permission denied for {what} {name}");
+                let told = Access::for_refusal(&message);
+                assert!(!told.is_empty(), "{message}");
+                for access in told {
+                    let has = names(&statements(access), of).contains(&name);
+                    assert!(has || what == "table", "{message}: {access}");
+                    assert_eq!(what == "table" && has, access.reads_all_of(&message), "{message}: {access}");
+                }
+            }
         }
     }
 

@@ -86,15 +86,29 @@ fn describe(sqlstate: &str, message: &str, lost: ErrorKind) -> (ErrorKind, Strin
 
 /// What gives the right that PostgreSQL says is missing.
 fn remedy(message: &str) -> String {
-    let grants: Vec<_> =
-        Access::for_refusal(message).iter().map(|access| format!("`windlass grant {access} ROLE`")).collect();
+    let (all, some): (Vec<_>, Vec<_>) =
+        Access::for_refusal(message).into_iter().partition(|access| access.reads_all_of(message));
+    let named = |accesses: &[Access]| {
+        let grants: Vec<_> =
+            accesses.iter().map(|access| format!("`windlass grant {access} ROLE`")).collect();
+        grants.join(" or ")
+    };
+    // Who has some columns of a table may have been refused the others.
+    if !all.is_empty() && !some.is_empty() {
+        return format!(
+            "{}, run as the owner of the schema, gives a role all of it to read, {} only what that access takes of it",
+            named(&all),
+            named(&some)
+        );
+    }
+    let grants = named(&[all, some].concat());
     match grants.is_empty() {
         true => {
             "use the owner of the schema, or grant the privilege (`windlass grant` gives what Windlass takes)"
                 .into()
         }
         false => {
-            format!("{}, run as the owner of the schema, gives a role what it takes", grants.join(" or "))
+            format!("{grants}, run as the owner of the schema, gives a role what it takes")
         }
     }
 }
@@ -238,6 +252,19 @@ mod tests {
                 "{sqlstate}"
             );
         }
+    }
+
+    #[test]
+    fn a_role_that_may_read_some_columns_is_told_what_gives_the_rest() {
+        let worker = remedy("permission denied for table worker");
+        assert!(worker.starts_with("`windlass grant viewer ROLE`"), "{worker}");
+        assert!(worker.contains("all of it to read, `windlass grant worker ROLE` only"), "{worker}");
+        let setting = remedy("permission denied for table setting");
+        assert!(
+            setting.starts_with("`windlass grant viewer ROLE` or `windlass grant worker ROLE`,"),
+            "{setting}"
+        );
+        assert!(remedy("permission denied for table invoice").starts_with("use the owner"));
     }
 
     #[test]
