@@ -1,4 +1,8 @@
-use crate::{backoff::Backoff, permissions::Permissions};
+use crate::{
+    backoff::Backoff,
+    gathering::Most,
+    permissions::{Next, Permissions},
+};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use windlass_core::{QueueLimits, QueueNeed, Share, Starts, WorkerId};
@@ -25,6 +29,11 @@ pub(crate) struct Allowance {
     limits: QueueLimits,
     /// The share; `usize::MAX` where nothing limits how many run.
     slots: usize,
+    /// More of them than the store gave were asked for: there are no others now.
+    is_all: bool,
+    asked_slots: usize,
+    /// How many jobs may start together at most, as far as slots go.
+    most_jobs: usize,
     /// While a call is under way that may take slots back: what ran when it was sent.
     frozen_at: Option<usize>,
     /// Jobs of this registration in an executor.
@@ -55,6 +64,8 @@ pub(crate) struct Allowance {
 pub(crate) struct Held {
     pub(crate) running: usize,
     pub(crate) ready: usize,
+    /// How many of those that are ready start together next.
+    pub(crate) together: usize,
 }
 
 /// What to ask the store for.
@@ -80,6 +91,9 @@ impl Allowance {
             worker: None,
             limits: QueueLimits::default(),
             slots: 0,
+            is_all: false,
+            asked_slots: 0,
+            most_jobs: usize::MAX,
             frozen_at: None,
             running: 0,
             permissions: Permissions::Unlimited,
@@ -101,9 +115,36 @@ impl Allowance {
         self.free_slots() > 0 && self.permissions.allow(cost)
     }
 
-    /// How many of the jobs that cost this may start now, in their order.
-    pub(crate) fn startable(&self, costs: impl Iterator<Item = u32>) -> usize {
-        self.permissions.fit(costs.take(self.free_slots()))
+    /// How many jobs of a batch, which cost this, may start now. None of them while the store might let more of them start: it is asked before.
+    pub(crate) fn startable(
+        &self,
+        costs: impl ExactSizeIterator<Item = u32> + Clone,
+        concurrency: usize,
+    ) -> usize {
+        let free = self.free_slots();
+        if free < costs.len() && self.may_get_slots(concurrency) {
+            return 0;
+        }
+        self.permissions.fit_together(costs.take(free))
+    }
+
+    fn may_get_slots(&self, concurrency: usize) -> bool {
+        !self.is_all && self.slots < concurrency
+    }
+
+    /// How much may start together at most.
+    pub(crate) fn most(&self) -> Most {
+        let cost = self.limits.rate.map_or(u32::MAX, |rate| rate.burst.unwrap_or(rate.count));
+        Most { jobs: self.most_jobs, cost }
+    }
+
+    /// So many jobs more are good for batches: how many of them to hold, for those that start next with so many slots.
+    pub(crate) fn for_batches(&self, jobs: usize, slots: usize) -> usize {
+        let jobs = jobs.min(slots);
+        match self.limits.rate.is_some() && self.cost.is_finite() {
+            true => jobs.min((f64::from(self.most().cost) / self.cost) as usize),
+            false => jobs,
+        }
     }
 
     fn free_slots(&self) -> usize {
@@ -179,8 +220,8 @@ impl Allowance {
         self.permissions.next(next).is_some_and(|next| next > Instant::now() + LONGEST_HOLD)
     }
 
-    /// When to ask the store, with so many jobs held unstarted. `next`: what the next of those costs that wait for no batch.
-    pub(crate) fn due(&self, ready: usize, next: Option<u32>, concurrency: usize) -> Option<Instant> {
+    /// When to ask the store, with so many jobs held unstarted. `next`: what starts next of those.
+    pub(crate) fn due(&self, ready: usize, next: Option<Next>, concurrency: usize) -> Option<Instant> {
         if self.failed {
             return Some(self.not_before);
         }
@@ -198,12 +239,16 @@ impl Allowance {
         if is_full && (ready > 0 || self.running > 0) {
             by(self.not_before);
         }
-        if let Some(cost) = next
+        let is_short = |next: Next| next.jobs > 1 && self.running + next.jobs > self.slots;
+        if next.is_some_and(is_short) && self.may_get_slots(concurrency) {
+            by(at_once);
+        }
+        if let Some(next) = next
             && self.running < self.slots
-            && let Some(at) = self.permissions.due(cost)
+            && let Some(at) = self.permissions.due(next)
         {
             // What has to wait for long is handed back when the store says so once more.
-            by(if self.gives_back(next) { at_once } else { at });
+            by(if self.gives_back(Some(next.cost)) { at_once } else { at });
         }
         if ready == 0
             && self.waits_long(None)
@@ -230,7 +275,7 @@ impl Allowance {
         &mut self,
         worker: WorkerId,
         held: Held,
-        costs: impl Iterator<Item = u32>,
+        costs: impl Iterator<Item = u32> + Clone,
         concurrency: usize,
         more: bool,
     ) -> Need {
@@ -247,7 +292,7 @@ impl Allowance {
             _ => used,
         };
         let slots = slots.min(concurrency).max(held.running);
-        let starts = self.permissions.missing(costs.take(slots - held.running));
+        let starts = self.permissions.missing(costs.take(slots - held.running), held.together);
         if let Some(rate) = &self.limits.rate
             && !starts.is_empty()
         {
@@ -258,7 +303,7 @@ impl Allowance {
         }
         self.asked_starts.clone_from(&starts);
         (self.asked_for, self.failed, self.hinted, self.was_full) = (false, false, false, false);
-        self.frozen_at = Some(held.running);
+        (self.frozen_at, self.asked_slots) = (Some(held.running), slots);
         Need { running: held.running, slots, starts }
     }
 
@@ -267,6 +312,11 @@ impl Allowance {
         let (now, before) = (Instant::now(), self.slots);
         (self.limits, self.frozen_at) = (share.limits, None);
         self.slots = share.slots.map_or(usize::MAX, |slots| slots as usize);
+        self.is_all = share.wanted || self.slots < self.asked_slots;
+        self.most_jobs = match share.limits.concurrency {
+            Some(_) if self.is_all => self.slots.max(1),
+            limit => limit.map_or(usize::MAX, |limit| limit as usize),
+        };
         // What others want is not used anew, also where a job ended while this was asked.
         self.wanted = share.wanted.then_some(self.running < self.slots);
         if share.wanted {
@@ -300,12 +350,12 @@ mod tests {
     #[test]
     fn what_is_due_at_once_is_due_for_who_read_the_clock_before() {
         let (worker, mut allowance) = (WorkerId(1), Allowance::new(|| 0.5));
-        allowance.need(worker, Held { running: 0, ready: 1 }, [1].into_iter(), 1, false);
+        allowance.need(worker, Held { running: 0, ready: 1, together: 1 }, [1].into_iter(), 1, false);
         let limits = QueueLimits::default().with_concurrency(1);
         let share = Share { limits, slots: Some(1), wanted: false, ..Share::UNLIMITED };
         allowance.set(&share, Instant::now());
         allowance.started(1);
-        allowance.need(worker, Held { running: 1, ready: 0 }, std::iter::empty(), 1, false);
+        allowance.need(worker, Held { running: 1, ready: 0, together: 1 }, std::iter::empty(), 1, false);
         allowance.set(&Share { wanted: true, ..share }, Instant::now());
         assert!(allowance.ended(worker), "others want its slot");
         let now = Instant::now();

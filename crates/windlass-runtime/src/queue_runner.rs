@@ -75,7 +75,7 @@ impl QueueRunner {
             Some(slot) => state.settle(slot),
             None => state.next(scope, me),
         };
-        let tell_sharer = std::mem::take(&mut state.tell_sharer);
+        let tell_sharer = std::mem::take(&mut state.tell_sharer) || state.batch_waits_for_limits();
         let activation = state.activate_if_needed();
         let tell_claimer = state.tell_claimer();
         let became_idle = state.closed && state.running == 0;

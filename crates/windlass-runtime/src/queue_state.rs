@@ -8,6 +8,7 @@ use crate::{
     estimate::Prefetch,
     gathering::BatchedKinds,
     open_claims::OpenClaims,
+    permissions::Next,
     popped::{Gathered, Popped},
     ready::{Ready, Unstarted},
     stats::QueueCounters,
@@ -158,12 +159,33 @@ impl State {
             return allows.then_some(Start::One);
         };
         let costs = jobs.iter().map(|job| job.popped.job.cost());
-        let most = allowance.map_or(jobs.len(), |allowance| allowance.startable(costs));
+        let most = allowance.map_or(jobs.len(), |allowance| allowance.startable(costs, self.capacity()));
         (most > 0).then_some(Start::Batch { at, most })
     }
 
     pub(crate) fn may_start(&self) -> bool {
         self.next_start().is_some()
+    }
+
+    /// What the limits have to let start next. Nothing while there is no executor for it: what was let start would go to waste.
+    pub(crate) fn next_limited(&self) -> Option<Next> {
+        if self.is_full() {
+            return None;
+        }
+        match self.ready.due_batch() {
+            None => self.ready.costs().next().map(Next::one),
+            Some((_, jobs)) => Next::batch(jobs.iter().map(|job| job.popped.job.cost())),
+        }
+    }
+
+    /// Whether what is ready waits for nothing but its limits.
+    fn waits_for_limits(&self) -> bool {
+        self.allowance.is_some() && !self.is_full() && self.ready.startable() > 0 && !self.may_start()
+    }
+
+    /// The same of a batch, which may have become full just now.
+    pub(crate) fn batch_waits_for_limits(&self) -> bool {
+        self.allowance.is_some() && self.ready.due_batch().is_some() && self.waits_for_limits()
     }
 
     /// A job of that claim ended, which the store may have to know because of limits.
@@ -186,7 +208,7 @@ impl State {
             self.note_end(done.slot);
             whole_claim |= self.finish(done);
         }
-        let tell_sharer = std::mem::take(&mut self.tell_sharer);
+        let tell_sharer = std::mem::take(&mut self.tell_sharer) || self.waits_for_limits();
         let became_idle = self.closed && self.running == 0;
         HandedIn { whole_claim, tell_sharer, became_idle, settled: Vec::new() }
     }
@@ -237,7 +259,9 @@ impl State {
     /// How many jobs may run at once.
     pub(crate) fn capacity(&self) -> usize {
         let largest = self.ready.gatherings.as_ref().map_or(1, |gatherings| gatherings.largest());
-        self.concurrency.saturating_mul(largest)
+        let free = self.concurrency.saturating_sub(self.running - self.batched);
+        // Batches that run may be larger than any that comes.
+        self.concurrency.saturating_mul(largest).max(self.running + free.saturating_mul(largest))
     }
 
     pub(crate) fn want(&self) -> usize {
@@ -246,9 +270,13 @@ impl State {
         }
         let wanted = self.want_for_executors();
         let Some(allowance) = &self.allowance else { return wanted };
-        let ready = self.ready.len();
+        // What waits for its batch uses nothing of the limits, and what it lacks is claimed beside what these let start.
+        let ready = self.ready.startable();
         let (slots, held) = allowance.room(self.capacity(), self.ready.costs().next());
-        self.prefetch.want(slots, self.running, ready).min(wanted).min(held.saturating_sub(ready))
+        let missing = self.ready.gatherings.as_ref().map_or(0, |gatherings| gatherings.missing());
+        let missing = allowance.for_batches(missing, slots);
+        let want = self.prefetch.and_for_batches(missing).want(slots, self.running, ready);
+        want.min(wanted).min(held.saturating_add(missing).saturating_sub(ready))
     }
 
     /// Whether the claimer is to be told that there is demand: once, when it asked for that.

@@ -1,6 +1,6 @@
 use crate::{
     epoch::ClaimScope,
-    gathering::{BatchedKinds, Gatherings},
+    gathering::{BatchedKinds, Gatherings, Most},
     overtaking::{self, Keys},
     popped::{Gathered, Popped, is_suspect},
     ready_claim::ReadyClaim,
@@ -44,11 +44,30 @@ impl Ready {
         self.jobs + batches.map_or(0, |gatherings| gatherings.startable(Instant::now()))
     }
 
-    /// What those cost, in the order in which they are taken.
-    pub(crate) fn costs(&self) -> impl Iterator<Item = u32> {
+    /// What those cost, in the order in which they are taken. Of jobs that wait behind a full batch of theirs only as many as will fill others: the rest
+    /// might not start in time.
+    pub(crate) fn costs(&self) -> impl Iterator<Item = u32> + Clone {
         let batches = self.gatherings.iter().flat_map(|gatherings| gatherings.costs(Instant::now()));
-        let claims = self.claims.iter().flat_map(|claim| claim.jobs.as_slice()).map(ClaimedJob::cost);
-        batches.chain(claims)
+        let claims = self.claims.iter().flat_map(|claim| claim.jobs.as_slice());
+        let full = self.next_one().filter(|job| self.will_gather(job)).and_then(|_| self.due_batch());
+        let most = full.map_or(usize::MAX, |(_, batch)| self.jobs / batch.len() * batch.len());
+        let ends = full.is_none();
+        let claims = claims.take_while(move |job| !(ends && self.will_gather(job))).take(most);
+        batches.chain(claims.map(ClaimedJob::cost))
+    }
+
+    fn will_gather(&self, job: &ClaimedJob) -> bool {
+        self.gatherings
+            .as_ref()
+            .is_some_and(|gatherings| !is_suspect(job) && gatherings.is_batched(&job.kind))
+    }
+
+    /// So much may start together.
+    pub(crate) fn set_most(&mut self, most: Most) {
+        if let Some(gatherings) = &mut self.gatherings {
+            gatherings.set_most(most);
+            self.gather();
+        }
     }
 
     /// Those that wait for no batch.

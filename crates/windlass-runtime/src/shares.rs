@@ -3,6 +3,7 @@
 use crate::{
     allowance::{Allowance, Held},
     epoch::Epoch,
+    gathering::Most,
     queue_runner::QueueRunner,
     queue_state::{HandBack, State},
     turn::Activation,
@@ -23,8 +24,7 @@ impl QueueRunner {
     pub(crate) fn share_due(&self) -> Option<Instant> {
         let state = self.lock();
         let allowance = state.allowance.as_ref().filter(|_| !state.closed)?;
-        let (ready, next) = (state.ready.len(), state.ready.costs().next());
-        allowance.due(ready, next, state.capacity())
+        allowance.due(state.ready.len(), state.next_limited(), state.capacity())
     }
 
     /// Whether it depends on what the store has what to ask for.
@@ -38,10 +38,11 @@ impl QueueRunner {
     pub(crate) fn share_need(&self, worker: WorkerId, more: bool) -> Option<QueueNeed> {
         let mut state = self.lock();
         let running = state.open_claims.running_of(worker);
-        let held = Held { running, ready: state.ready.len() };
-        let capacity = state.capacity();
+        let (next, capacity) = (state.next_limited(), state.capacity());
+        let held = Held { running, ready: state.ready.len(), together: next.map_or(1, |next| next.jobs) };
         let State { allowance, ready, .. } = &mut *state;
-        let need = allowance.as_mut()?.need(worker, held, ready.costs(), capacity, more);
+        let costs = ready.costs().filter(|_| next.is_some());
+        let need = allowance.as_mut()?.need(worker, held, costs, capacity, more);
         Some(need.of_queue(self.queue()))
     }
 
@@ -59,12 +60,15 @@ impl QueueRunner {
         let mut state = self.lock();
         if share.limits.is_none() {
             state.allowance = None;
+            state.ready.set_most(Most::ANY);
         } else if let State { allowance: Some(allowance), ready, .. } = &mut *state {
             allowance.set(share, asked_at);
             let none = allowance.should_hold_none(ready.costs().next());
+            let most = allowance.most();
             // What an earlier registration claimed has no share.
             let gone = state.ready.remove(|scope| none || !Arc::ptr_eq(&scope.epoch, epoch));
             state.hand_back(gone, HandBack::Return);
+            state.ready.set_most(most);
         }
         state.activate_if_needed()
     }

@@ -8,6 +8,7 @@ use super::{
 use crate::{
     allowance::{self, Allowance, UNUSED_FOR},
     epoch::Phase,
+    permissions::Next,
 };
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -131,7 +132,8 @@ impl Table {
     fn due_of(&self, queue: &str, limited: &Limited) -> Option<Instant> {
         let view = self.view(queue);
         let awaited = view.awaited();
-        let due = limited.allowance.due(awaited.len(), awaited.first().copied(), view.capacity());
+        let next = awaited.first().copied().map(Next::one);
+        let due = limited.allowance.due(awaited.len(), next, view.capacity());
         let is_left = view.wanted == 0 && !view.kept.is_empty();
         due.into_iter().chain(is_left.then(|| limited.left_at + UNUSED_FOR)).min()
     }
@@ -167,7 +169,7 @@ impl Table {
         let view = self.view(queue);
         let limited = self.limits.queues.get_mut(queue)?;
         let (awaited, capacity) = (view.awaited(), view.capacity());
-        let held = allowance::Held { running: view.running, ready: awaited.len() };
+        let held = allowance::Held { running: view.running, ready: awaited.len(), together: 1 };
         let need = limited.allowance.need(worker, held, awaited.iter().copied(), capacity, more);
         Some(need.of_queue(queue))
     }
@@ -193,7 +195,7 @@ impl Table {
         }
         match view.kept.is_empty() {
             true => is_more || share.limits.rate.is_some() && self.room_of(queue, 0) > 0,
-            false => limited.allowance.startable(view.kept.iter().copied()) > 0,
+            false => view.kept.first().is_some_and(|cost| limited.allowance.may_start(*cost)),
         }
     }
 

@@ -16,13 +16,13 @@ const MINUTES: Duration = Duration::from_secs(600);
 
 /// The batches that ran: which jobs, and when.
 #[derive(Clone, Default)]
-struct Calls(Arc<Mutex<Vec<Call>>>);
+pub(crate) struct Calls(Arc<Mutex<Vec<Call>>>);
 
 type Call = (Instant, Vec<JobId>);
 
 impl Calls {
     /// A handler of the kind `row` that takes so long and completes everything.
-    fn handlers(&self, most: usize, wait: Duration, takes: Duration) -> Handlers {
+    pub(crate) fn handlers(&self, most: usize, wait: Duration, takes: Duration) -> Handlers {
         let calls = self.clone();
         Handlers::default().on_batch("row", (most, wait), None, move |jobs| {
             let ids: Vec<_> = jobs.iter().map(|job| job.id()).collect();
@@ -34,11 +34,11 @@ impl Calls {
         })
     }
 
-    fn sizes(&self) -> Vec<usize> {
+    pub(crate) fn sizes(&self) -> Vec<usize> {
         self.0.lock().unwrap().iter().map(|(_, jobs)| jobs.len()).collect()
     }
 
-    fn jobs(&self) -> usize {
+    pub(crate) fn jobs(&self) -> usize {
         self.sizes().iter().sum()
     }
 }
@@ -48,7 +48,7 @@ async fn start(store: &FakeStore, config: WorkerConfig, handlers: Handlers) -> E
 }
 
 /// Waits, on the paused clock.
-async fn until(what: &str, reached: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, reached: impl Fn() -> bool) {
     let began = Instant::now();
     while !reached() {
         assert!(began.elapsed() < HOUR, "not reached: {what}");

@@ -16,16 +16,16 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// What jobs cost, and when which of them began.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Runs>>);
+pub(crate) struct Log(Arc<Mutex<Runs>>);
 
 #[derive(Default)]
-struct Runs {
+pub(crate) struct Runs {
     costs: HashMap<JobId, u32>,
     starts: Vec<(Instant, u32)>,
 }
 
 impl Log {
-    fn add(&self, store: &FakeStore, kind: &'static str, priority: i16, costs: &[u32]) {
+    pub(crate) fn add(&self, store: &FakeStore, kind: &'static str, priority: i16, costs: &[u32]) {
         let plain = NewJob::new(kind, Args::parse("{}").unwrap()).with_queue("q").with_priority(priority);
         let job = |cost: &u32| plain.clone().with_cost(*cost);
         let jobs: Vec<_> = costs.iter().map(job).collect();
@@ -34,7 +34,7 @@ impl Log {
         store.announce();
     }
 
-    fn begin(&self, context: &Context) {
+    pub(crate) fn begin(&self, context: &Context) {
         let mut runs = self.0.lock().unwrap();
         let cost = runs.costs[&context.id()];
         runs.starts.push((Instant::now(), cost));
@@ -56,12 +56,12 @@ impl Log {
         })
     }
 
-    fn started(&self) -> usize {
+    pub(crate) fn started(&self) -> usize {
         self.0.lock().unwrap().starts.len()
     }
 
     /// No window has more than its count, but for one job alone that costs more than a burst.
-    fn check(&self, rate: &RateLimit) {
+    pub(crate) fn check(&self, rate: &RateLimit) {
         let starts = &self.0.lock().unwrap().starts;
         for window in rate.windows() {
             for (nth, (from, first)) in starts.iter().enumerate() {
@@ -76,7 +76,7 @@ impl Log {
 }
 
 /// A store as far away as a database is, with this limit.
-async fn limited(rate: RateLimit) -> FakeStore {
+pub(crate) async fn limited(rate: RateLimit) -> FakeStore {
     let store = FakeStore::new();
     store.plan(|_| Fault::Slow(MS));
     store.limit("q", &QueueLimits::default().with_rate(rate)).await.unwrap();

@@ -49,7 +49,7 @@ impl Wakeup for FewHints {
 wrap_store! {
     impl JobStore for Deaf, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister report checkpoints claim settle suspect rescue promote maintain
-     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history status events ended ends close]
+     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by history status events ended ends close]
 
     fn wakeup(&self) -> Box<dyn Wakeup> {
         Box::new(FewHints { all: self.store.wakeup(), starts: Arc::clone(&self.starts) })

@@ -311,7 +311,7 @@ struct Counting {
 wrap_store! {
     impl JobStore for Counting, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister report checkpoints claim settle suspect rescue promote maintain
-     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits job jobs any_available queues_by history status events ended ends wakeup close]
+     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits job jobs any_available coming queues_by history status events ended ends wakeup close]
 
     async fn share(&self, request: &ShareRequest) -> windlass_core::Result<Vec<Option<Share>>> {
         self.asked.lock().unwrap().push(request.queues.len());

@@ -7,6 +7,7 @@ mod fake;
 mod ahead;
 mod batches;
 mod batches_ended;
+mod batches_limited;
 mod cancels;
 mod contract;
 mod costs;

@@ -3,11 +3,11 @@ use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
     Args, AuditEntry, AuditFilter, AuditPage, AuditStore, CancelReply, Capabilities, ClaimRequest, Claimed,
-    DeleteReply, Disposition, DueSchedules, EditReply, EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest,
-    FailureGroup, Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord,
-    JobStore, KeyLimits, KeyLimitsChange, Leader, Load, MaintainReport, MigrationReport, NewJob, Promoted,
-    QueueFilter, QueueLimits, QueueStats, Registration, ReportRequest, Reported, RescueReport, Result,
-    RetentionRule, RetryReply, Schedule, ScheduleFilter, ScheduleRecord, ScheduleStep, ScheduleStore,
+    Coming, DeleteReply, Disposition, DueSchedules, EditReply, EnqueuedOnce, EnqueuedUnique, EventPage,
+    EventRequest, FailureGroup, Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage,
+    JobRecord, JobStore, KeyLimits, KeyLimitsChange, Leader, Load, MaintainReport, MigrationReport, NewJob,
+    Promoted, QueueFilter, QueueLimits, QueueStats, Registration, ReportRequest, Reported, RescueReport,
+    Result, RetentionRule, RetryReply, Schedule, ScheduleFilter, ScheduleRecord, ScheduleStep, ScheduleStore,
     SchedulesPut, Settings, SettingsChange, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus,
     Timing, TimingRequest, TimingStore, Timings, Wakeup, WorkerId, WorkerSpec,
 };
@@ -175,6 +175,10 @@ impl JobStore for FakeStore {
 
     async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
         self.memory.any_available(queues, kinds).await
+    }
+
+    async fn coming(&self, queues: &[String]) -> Result<Coming> {
+        self.memory.coming(queues).await
     }
 
     async fn queues_by(&self, filter: &QueueFilter) -> Result<Vec<QueueStats>> {
