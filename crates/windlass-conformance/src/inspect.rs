@@ -3,7 +3,7 @@
 use crate::{Fixture, steps::*};
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
-    Args, AuditFilter, Disposition, Error, ErrorKind, EventRequest, HistoryRequest, JobFilter, JobId,
+    Args, AuditFilter, Coming, Disposition, Error, ErrorKind, EventRequest, HistoryRequest, JobFilter, JobId,
     JobPage, JobState, NewJob, PageToken, QueueFilter, ScheduleFilter, Settled, Store, StoreStatus,
     TimingRequest,
 };
@@ -388,32 +388,32 @@ pub async fn any_available_asks_for_a_worker(fixture: &dyn Fixture) {
     assert!(!any(QUEUE, &[]).await);
 }
 
-/// What a worker holds whose lease is over counts, until it is settled or taken back: who waits until there is nothing more takes it back. Else workers
-/// that each end before it may would leave it for ever.
-pub async fn what_dead_workers_hold_is_work(fixture: &dyn Fixture) {
+/// What a worker holds whose lease is over is coming, until it is settled or taken back: who waits until there is nothing more takes it back. Else workers
+/// that each end before it may would leave it for ever. Until then nobody would be given it.
+pub async fn what_dead_workers_hold_is_coming(fixture: &dyn Fixture) {
     let store = fixture.open().await;
-    let any = async |queue: &str| {
-        store
-            .any_available(&["none".to_owned(), queue.to_owned()], &["other".to_owned()])
-            .await
-            .expect("asks")
-    };
+    let held_of =
+        async |queue: &str| store.coming(&["none".to_owned(), queue.to_owned()]).await.expect("asks").held;
+    let any = async || store.any_available(&[QUEUE.to_owned()], &[]).await.expect("asks");
+    assert_eq!(store.coming(&[QUEUE.to_owned()]).await.expect("asks"), Coming::default());
     enqueue_jobs(&store, 3).await;
     let live = worker_on(&store).await;
     live.take_one().await;
     let dying = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
     let held = dying.take(2).await;
-    eventually("the lease is over", || async { any(QUEUE).await.then_some(()) }).await;
-    assert!(!any("b").await);
+    eventually("the lease is over", || async { (held_of(QUEUE).await == 2).then_some(()) }).await;
+    let coming = store.coming(&[QUEUE.to_owned()]).await.expect("asks");
+    assert_eq!((coming.lease, coming.key_due), (TINY_LEASE, None));
+    assert_eq!((held_of("b").await, any().await), (0, false));
     store.pause(QUEUE, true).await.expect("pause");
-    assert!(!any(QUEUE).await);
+    assert_eq!(held_of(QUEUE).await, 0);
     store.pause(QUEUE, false).await.expect("resume");
     assert_eq!(dying.complete(&held[0]).await, Settled::Accepted);
-    assert!(any(QUEUE).await);
+    assert_eq!(held_of(QUEUE).await, 1);
     rescue_of(&store, &dying, MAX_CRASHES).await;
-    assert!(any(QUEUE).await, "it is available");
+    assert_eq!((held_of(QUEUE).await, any().await), (0, true), "it is available");
     live.take_one().await;
-    assert!(!any(QUEUE).await);
+    assert!(!any().await);
 
     let idle = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
     eventually("the lease is over", || async {
@@ -421,7 +421,7 @@ pub async fn what_dead_workers_hold_is_work(fixture: &dyn Fixture) {
         workers.iter().all(|worker| worker.id != idle.id || !worker.live).then_some(())
     })
     .await;
-    assert!(!any(QUEUE).await, "it holds nothing");
+    assert_eq!(held_of(QUEUE).await, 0, "it holds nothing");
 }
 
 /// A page of no jobs, or of too many, is refused.

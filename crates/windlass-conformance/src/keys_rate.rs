@@ -87,6 +87,31 @@ pub async fn a_spent_rate_has_no_work(fixture: &dyn Fixture) {
     }
 }
 
+/// What waits for the rate of its key is coming: not what runs, nothing of other queues and of paused ones, and nothing of a key that has no more jobs.
+pub async fn what_a_rate_keeps_back_is_coming(fixture: &dyn Fixture) {
+    let Some(store) = keyed(fixture).await else { return };
+    let due_of =
+        async |queue: &str| store.coming(&["none".to_owned(), queue.to_owned()]).await.expect("asks").key_due;
+    limit(&store, per(2, HOUR)).await;
+    let ids = enqueue_of(&store, "a", 4).await;
+    let worker = worker_on(&store).await;
+    let held = worker.claim_all(10).await;
+    assert_eq!(ids_of(&held), ids[..2]);
+    worker.waits().await;
+    worker.complete_all(&held).await;
+    worker.waits().await;
+    let due = due_of(QUEUE).await.expect("two wait");
+    assert!(due > HOUR / 2 && due <= HOUR, "{due:?}");
+    assert_eq!(due_of("b").await, None);
+    store.pause(QUEUE, true).await.expect("pause");
+    assert_eq!(due_of(QUEUE).await, None);
+    store.pause(QUEUE, false).await.expect("resume");
+    assert!(due_of(QUEUE).await.is_some());
+    store.cancel(&ids[2..]).await.expect("cancel");
+    worker.waits().await;
+    assert_eq!(due_of(QUEUE).await, None);
+}
+
 /// A job counts while it is held, and on from its end.
 pub async fn a_job_counts_from_its_end(fixture: &dyn Fixture) {
     let Some(store) = keyed(fixture).await else { return };

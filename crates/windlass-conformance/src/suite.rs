@@ -93,7 +93,7 @@ macro_rules! suite {
             keys_fair: a_noisy_key_hides_no_other, order_of_arrival_does_not_count, weights_divide, absence_is_no_credit,
                 no_claim_is_one_keys, many_keys_take_turns, those_without_a_key_take_part, a_full_key_leaves_room, no_priority_starves;
             keys_wakeup: a_settlement_tells, the_end_of_a_worker_tells, taking_the_blocker_away_tells, a_change_of_limits_tells;
-            keys_rate: no_window_has_too_many, a_spent_rate_has_no_work, a_job_counts_from_its_end, every_settlement_counts, the_end_of_a_worker_counts, each_key_has_its_own_rate,
+            keys_rate: no_window_has_too_many, a_spent_rate_has_no_work, what_a_rate_keeps_back_is_coming, a_job_counts_from_its_end, every_settlement_counts, the_end_of_a_worker_counts, each_key_has_its_own_rate,
                 other_limits_hold_too, limits_change, limits_end, the_end_of_a_period_tells, nothing_is_due_without_need, housekeeping_keeps_what_counts,
                 claims_race;
             costs: a_job_gets_all_it_costs_or_nothing, it_says_when_there_is_enough, no_window_costs_too_much, a_dear_job_is_not_overtaken,
@@ -107,7 +107,7 @@ macro_rules! suite {
                 nonsense_is_refused, a_minute_is_bounded;
             timings: what_is_measured_is_read, failures_are_grouped, nonsense_is_refused, claims_say_who_was_never_put_off;
             inspect: each_job_in_its_state, a_state_filter_lists_that_state, filters_narrow, each_state_has_its_order, a_tag_finds_its_jobs, an_error_finds_its_jobs, args_find_their_jobs,
-                a_token_belongs_to_its_filter, a_deep_backlog_hides_nothing, any_available_asks_for_a_worker, what_dead_workers_hold_is_work,
+                a_token_belongs_to_its_filter, a_deep_backlog_hides_nothing, any_available_asks_for_a_worker, what_dead_workers_hold_is_coming,
                 pages_follow_each_other, a_senseless_limit_is_refused, a_name_with_nul_is_refused, a_filter_by_what_can_be_no_name_is_refused, queues_count_their_jobs, queues_are_found_by_name,
                 the_status_lists_workers, the_status_says_when_workers_are_left_out, a_dead_worker_is_not_live, errors_show_with_one_job,
                 migrating_again_changes_nothing;

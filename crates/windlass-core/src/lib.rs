@@ -115,8 +115,8 @@ pub use share::{QueueNeed, Share, ShareRequest};
 pub use starts::Starts;
 pub use state::JobState;
 pub use store::{
-    Capabilities, Ended, Ends, EnqueuedOnce, EnqueuedUnique, Heartbeat, JobStore, Leader, MaintainReport,
-    MigrationReport, OnRequest, Promoted, RescueReport, Store, Wake, Wakeup,
+    Capabilities, Coming, Ended, Ends, EnqueuedOnce, EnqueuedUnique, Heartbeat, JobStore, Leader,
+    MaintainReport, MigrationReport, OnRequest, Promoted, RescueReport, Store, Wake, Wakeup,
 };
 pub use store_url::{StoreKind, redact_url, sqlite_file};
 pub use timing::Timing;

@@ -240,9 +240,16 @@ pub trait JobStore: Send + Sync + 'static {
     /// over all pages while nothing changes.
     async fn jobs(&self, filter: &JobFilter) -> Result<JobPage>;
 
-    /// Whether a worker of these queues that knows these kinds (none: all) would be given a job now, or once those are taken
-    /// back whose worker's lease is over. Paused queues have none for it. Cheap at any backlog.
+    /// Whether a worker of these queues that knows these kinds (none: all) would be given a job now. Paused queues have none for it. Cheap at
+    /// any backlog.
     async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool>;
+
+    /// What of these queues becomes available without anybody doing anything for it, apart from jobs whose time comes. Paused queues have
+    /// none. Reads each live worker: for who found nothing available, not to be asked many times a second.
+    ///
+    /// # Errors
+    /// `schema_too_old` when the store has yet to be migrated for it.
+    async fn coming(&self, queues: &[String]) -> Result<Coming>;
 
     /// Queues with their counts, [by name](QueueFilter). Cheap at any backlog, so that [large counts](QueueStats) may be estimates.
     async fn queues_by(&self, filter: &QueueFilter) -> Result<Vec<QueueStats>>;
@@ -439,6 +446,17 @@ pub struct Promoted {
     pub count: u64,
     /// How long until the next one is due, or a key's rate allows more, by the store's clock; `None` when none waits.
     pub next_due: Option<Duration>,
+}
+
+/// What becomes [available by itself](JobStore::coming).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coming {
+    /// How long until the rate of a key allows more of its jobs that wait, by the store's clock; `None` when none waits for that.
+    pub key_due: Option<Duration>,
+    /// How many jobs workers hold whose lease is over: they are taken back by [`JobStore::rescue`].
+    pub held: u64,
+    /// The longest lease of those workers: who takes jobs back has been in touch with the store for that long.
+    pub lease: Duration,
 }
 
 /// What a worker has to know, as the store answers to its heartbeat.

@@ -14,7 +14,7 @@
 /// wrap_store! {
 ///     impl JobStore for Counting, through store:
 ///     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister settle report checkpoints suspect rescue promote maintain
-///      settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history status events wakeup close]
+///      settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by history status events wakeup close]
 ///
 ///     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
 ///         self.claims.fetch_add(1, Ordering::Relaxed);
@@ -254,6 +254,11 @@ macro_rules! wrap_store {
     (@ $type:ty, $store:ident, [$($done:tt)*], any_available $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
             async fn any_available(&self, queues: &[String], kinds: &[String]) -> $crate::Result<bool> { self.$store.any_available(queues, kinds).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], coming $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn coming(&self, queues: &[String]) -> $crate::Result<$crate::Coming> { self.$store.coming(queues).await }
         ], $($rest)*);
     };
     (@ $type:ty, $store:ident, [$($done:tt)*], queues_by $($rest:ident)*) => {

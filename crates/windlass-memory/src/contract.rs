@@ -7,12 +7,12 @@ use crate::{
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
-    Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ends, EnqueuedOnce,
-    EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId,
-    JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange, Leader, Limits, Load, MaintainReport,
-    MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits, QueueStats, Registration, ReportRequest,
-    Reported, RescueReport, Result, RetentionRule, RetryReply, Settings, SettingsChange, SettleReply,
-    SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    Args, CancelReply, Capabilities, ClaimRequest, Claimed, Coming, DeleteReply, EditReply, Ends,
+    EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit,
+    JobFilter, JobId, JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange, Leader, Limits, Load,
+    MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits, QueueStats, Registration,
+    ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Settings, SettingsChange,
+    SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 #[async_trait]
@@ -193,6 +193,10 @@ impl JobStore for MemoryStore {
 
     async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
         Ok(inspect::any_available(&*self.state().await, queues, kinds))
+    }
+
+    async fn coming(&self, queues: &[String]) -> Result<Coming> {
+        Ok(inspect::coming(&*self.state().await, queues))
     }
 
     async fn job(&self, id: JobId) -> Result<Option<JobRecord>> {

@@ -1,5 +1,6 @@
 use crate::{
     clock::later,
+    due_keys,
     job::{Job, Place},
     keys::Room,
     lane::Lane,
@@ -9,7 +10,8 @@ use crate::{
 };
 use std::sync::Arc;
 use windlass_core::{
-    Attributes, JobId, JobRecord, JobState, QueueFilter, QueueStats, StoreStatus, WorkerId, WorkerRecord,
+    Attributes, Coming, JobId, JobRecord, JobState, QueueFilter, QueueStats, StoreStatus, WorkerId,
+    WorkerRecord,
 };
 
 /// One job with its errors and what its handlers said.
@@ -110,13 +112,15 @@ fn count(stats: &mut QueueStats, job: &Job) {
     } += 1;
 }
 
-/// Whether a worker on these queues that knows these kinds would find a job, now or when what is due is promoted, or taken back from
-/// a worker whose lease is over.
+/// Whether a lane is of one of these queues, and that is not paused.
+fn is_open(state: &State, queues: &[String], lane: &Lane) -> bool {
+    queues.iter().any(|queue| **queue == *lane.queue)
+        && state.queues.get(&lane.queue).is_some_and(|queue| !queue.paused)
+}
+
+/// Whether a worker on these queues that knows these kinds would find a job, now or when what is due is promoted.
 pub(crate) fn any_available(state: &State, queues: &[String], kinds: &[String]) -> bool {
-    let is_open = |lane: &&Lane| {
-        queues.iter().any(|queue| **queue == *lane.queue)
-            && state.queues.get(&lane.queue).is_some_and(|queue| !queue.paused)
-    };
+    let is_open = |lane: &&Lane| is_open(state, queues, lane);
     let known = |id: &JobId| kinds.is_empty() || kinds.iter().any(|kind| **kind == *state.jobs[id].kind);
     let now = state.now();
     let due = state.due.iter().take_while(|(at, _)| *at <= now);
@@ -124,13 +128,35 @@ pub(crate) fn any_available(state: &State, queues: &[String], kinds: &[String]) 
         let room = Room::of(state, &lane.queue);
         lane.available.values().any(|id| room.as_ref().is_none_or(|room| room.admits(&state.jobs[id])))
     };
-    let is_over = |worker: &Worker| worker.ended_at.is_none() && lease_end(worker) < now;
-    let dead = state.claims.values().filter(|claim| state.workers.get(&claim.worker).is_some_and(is_over));
     let is_wanted = |id: &JobId| is_open(&&state.lanes[state.jobs[id].lane]);
     let mut lanes = state.lanes.iter().filter(is_open);
     lanes.any(|lane| has_room(lane) || lane.no_handler.iter().any(known))
         || due.map(|(_, id)| id).any(is_wanted)
-        || dead.flat_map(|claim| &claim.open).any(is_wanted)
+}
+
+/// What of these queues becomes available by itself, but for what waits for its time.
+pub(crate) fn coming(state: &State, queues: &[String]) -> Coming {
+    let now = state.now();
+    let open =
+        state.queues.iter().filter(|(name, queue)| queues.iter().any(|q| **q == ***name) && !queue.paused);
+    let mut coming = Coming {
+        key_due: open.filter_map(|(name, _)| due_keys::next_due(state, Some(name))).min(),
+        ..Coming::default()
+    };
+    for claim in state.claims.values() {
+        let worker = state.workers.get(&claim.worker);
+        let Some(worker) = worker.filter(|worker| worker.ended_at.is_none() && lease_end(worker) < now)
+        else {
+            continue;
+        };
+        let of_these = |id: &&JobId| is_open(state, queues, &state.lanes[state.jobs[*id].lane]);
+        let held = claim.open.iter().filter(of_these).count() as u64;
+        if held > 0 {
+            coming.held += held;
+            coming.lease = coming.lease.max(worker.spec.lease);
+        }
+    }
+    coming
 }
 
 /// The state of the store.

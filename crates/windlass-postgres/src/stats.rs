@@ -6,11 +6,14 @@ use crate::{
     error::Effect,
     limits::limits_of,
     query::{Param, Query},
-    row::{count, get},
+    row::{count, from_ms, get},
     sql::VERSION,
 };
 use tokio_postgres::{Row, types::Type};
-use windlass_core::{Load, Program, QueueFilter, QueueStats, Result, StoreStatus, WorkerId, WorkerRecord};
+use windlass_core::{
+    Coming, Error, ErrorKind, Load, Program, QueueFilter, QueueStats, Result, StoreStatus, WorkerId,
+    WorkerRecord,
+};
 
 /// The newer columns are read by name: a schema that is yet to be migrated has none.
 const QUEUES: &str =
@@ -38,6 +41,27 @@ pub(crate) async fn any_available(db: &Database, queues: &[String], kinds: &[Str
         )
         .await?;
     get(&row, 0)
+}
+
+pub(crate) async fn coming(db: &Database, queues: &[String]) -> Result<Coming> {
+    let connection = db.client("look for what is coming").await?;
+    let sql = db.sql("SELECT key_due_ms, held, lease_ms FROM {schema}.coming($1)");
+    let row = connection.query_one(&sql, &[(&queues, Type::TEXT_ARRAY)], Effect::Repeatable).await;
+    let row = row.map_err(too_old)?;
+    Ok(Coming {
+        key_due: get::<Option<f64>>(&row, 0)?.map(from_ms),
+        held: get::<i64>(&row, 1)?.unsigned_abs(),
+        lease: from_ms(get(&row, 2)?),
+    })
+}
+
+/// The function is missing in a schema that is older than this program.
+fn too_old(error: Error) -> Error {
+    if error.kind() != ErrorKind::SchemaMissing {
+        return error;
+    }
+    let message = "the schema is older than what this asks for; run `windlass migrate`";
+    Error::new(ErrorKind::SchemaTooOld, message).with_source(error)
 }
 
 pub(crate) async fn queues(db: &Database, filter: &QueueFilter) -> Result<Vec<QueueStats>> {

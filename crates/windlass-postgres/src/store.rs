@@ -17,7 +17,7 @@ use crate::{
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
-    Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
+    Args, CancelReply, Capabilities, ClaimRequest, Claimed, Coming, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit,
     JobFilter, JobId, JobPage, JobRecord, JobState, JobStore, KeyLimits, KeyLimitsChange, Leader, Limits,
     Load, MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits, QueueStats,
@@ -212,6 +212,10 @@ impl JobStore for PostgresStore {
 
     async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
         stats::any_available(&self.db, queues, kinds).await
+    }
+
+    async fn coming(&self, queues: &[String]) -> Result<Coming> {
+        stats::coming(&self.db, queues).await
     }
 
     async fn queues_by(&self, filter: &QueueFilter) -> Result<Vec<QueueStats>> {

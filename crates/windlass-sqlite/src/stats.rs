@@ -6,8 +6,10 @@ use crate::{
     limits, wal,
 };
 use rusqlite::{Connection, Row, params};
-use std::path::Path;
-use windlass_core::{ErrorKind, Load, Program, QueueFilter, QueueStats, StoreStatus, WorkerId, WorkerRecord};
+use std::{path::Path, time::Duration};
+use windlass_core::{
+    Coming, ErrorKind, Load, Program, QueueFilter, QueueStats, StoreStatus, WorkerId, WorkerRecord,
+};
 
 const QUEUES: &str =
     "SELECT name, paused NOT IN (0, 2, 11), total(available + no_handler), total(running), total(scheduled),
@@ -29,21 +31,25 @@ const ANY_AVAILABLE: &str = "SELECT EXISTS (SELECT 1 FROM queue JOIN lane ON lan
             WHERE pos BETWEEN k.entered + 1 AND (lane.id << 45 | 35184372088831))))) OR no_handler > 0 AND (?2 = '[]' OR EXISTS (
         SELECT 1 FROM json_each(?2) k CROSS JOIN waiting INDEXED BY waiting_no_handler
         WHERE waiting.lane = lane.id AND waiting.kind = k.value AND waiting.state = 2))))";
-/// Whether workers whose lease is over, or whose jobs are not all taken back yet, hold jobs of these queues. Goes from holder to holder.
+/// How many jobs of these queues workers hold whose lease is over, or whose jobs are not all taken back yet, and the longest lease of those. Goes from
+/// holder to holder.
 const DEAD_HOLD: &str = "WITH RECURSIVE holder (id) AS (SELECT min(worker) FROM claim INDEXED BY claim_open WHERE open > 0
         UNION ALL SELECT (SELECT min(worker) FROM claim INDEXED BY claim_open WHERE open > 0 AND worker > holder.id) FROM holder WHERE id IS NOT NULL)
-    SELECT EXISTS (SELECT 1 FROM holder CROSS JOIN worker w ON w.id = holder.id
+    SELECT total(c.open), coalesce(max(w.lease), 0) FROM holder CROSS JOIN worker w ON w.id = holder.id
         CROSS JOIN claim c INDEXED BY claim_open ON c.worker = w.id AND c.open > 0
         CROSS JOIN lane ON lane.id = ((c.lo >> 45) & ~1) CROSS JOIN queue ON queue.id = lane.queue
         WHERE (w.ended_at IS NOT NULL OR w.heartbeat_at + w.lease < ?2)
-        AND paused IN (0, 2, 11) AND queue.name IN (SELECT value FROM json_each(?1)))";
+        AND paused IN (0, 2, 11) AND queue.name IN (SELECT value FROM json_each(?1))";
+/// When the rate of a key of these queues allows more. What is kept for a key may outlive its jobs, so lanes without any are left out.
+const KEY_DUE: &str = "SELECT min((SELECT min(t.due) FROM key_turn t WHERE t.n = k.n AND t.due IS NOT NULL))
+    FROM queue JOIN lane ON lane.queue = queue.id CROSS JOIN keyed_lane k ON k.lane = lane.id AND NOT k.ended
+    WHERE queue.name IN (SELECT value FROM json_each(?1)) AND paused IN (0, 2, 11) AND queue.keyed AND available + no_handler > 0";
 const WORKERS: &str = "SELECT id, name, queues, started_at, heartbeat_at,
     ended_at IS NULL AND heartbeat_at + lease >= ?1 AS live, draining_at IS NOT NULL,
     program, app_version, engine, memory_bytes, jobs_per_second FROM worker ORDER BY live DESC, id DESC LIMIT ?2";
 
 /// Whether a worker of these queues and kinds (none: all) would be given a job now, or when those are promoted whose time
-/// has come, or taken back whose worker's lease is over. Jobs of the log, due ones and those of dead workers count whatever
-/// their kind: a worker that does not know it puts them aside.
+/// has come. Jobs of the log and due ones count whatever their kind: a worker that does not know it puts them aside.
 pub(crate) fn any_available(
     conn: &Connection,
     queues: &[String],
@@ -51,8 +57,20 @@ pub(crate) fn any_available(
     now: Micros,
 ) -> Outcome<bool> {
     let (queues, kinds) = (serde_json::json!(queues).to_string(), serde_json::json!(kinds).to_string());
-    let waits = conn.prepare_cached(ANY_AVAILABLE)?.query_one((&queues, kinds, now), |row| row.get(0))?;
-    Ok(waits || conn.prepare_cached(DEAD_HOLD)?.query_one((queues, now), |row| row.get(0))?)
+    Ok(conn.prepare_cached(ANY_AVAILABLE)?.query_one((queues, kinds, now), |row| row.get(0))?)
+}
+
+/// What of these queues becomes available by itself, but for what waits for its time.
+pub(crate) fn coming(conn: &Connection, queues: &[String], now: Micros) -> Outcome<Coming> {
+    let queues = serde_json::json!(queues).to_string();
+    let due: Option<Micros> = conn.prepare_cached(KEY_DUE)?.query_one([&queues], |row| row.get(0))?;
+    Ok(conn.prepare_cached(DEAD_HOLD)?.query_one((queues, now), |row| {
+        Ok(Coming {
+            key_due: due.map(|due| span(due.saturating_sub(now))),
+            held: count(row, 0)?,
+            lease: span(row.get(1)?),
+        })
+    })?)
 }
 
 /// Queues, by name. The counts are kept by those who move jobs.
@@ -79,6 +97,10 @@ pub(crate) fn queues(conn: &Connection, filter: &QueueFilter) -> Outcome<Vec<Que
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn span(micros: Micros) -> Duration {
+    Duration::from_micros(micros.max(0).unsigned_abs())
 }
 
 /// `total()` answers with a float, exact far beyond the largest sequence number.

@@ -35,7 +35,7 @@ use tokio::{
     time::sleep,
 };
 use windlass_core::{
-    Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
+    Args, CancelReply, Capabilities, ClaimRequest, Claimed, Coming, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, EventPage, EventRequest, Heartbeat, History,
     HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobState, JobStore, KeyLimits,
     KeyLimitsChange, Leader, Limits, Load, MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter,
@@ -520,6 +520,11 @@ impl JobStore for SqliteStore {
     async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
         let (queues, kinds, now) = (queues.to_vec(), kinds.to_vec(), self.options.clock.now());
         self.look(move |conn| stats::any_available(conn, &queues, &kinds, now)).await
+    }
+
+    async fn coming(&self, queues: &[String]) -> Result<Coming> {
+        let (queues, now) = (queues.to_vec(), self.options.clock.now());
+        self.look(move |conn| stats::coming(conn, &queues, now)).await
     }
 
     async fn queues_by(&self, filter: &QueueFilter) -> Result<Vec<QueueStats>> {

@@ -17,8 +17,9 @@ impl Worker {
     }
 
     /// Waits until nothing is available to this worker and it has nothing in hand. Jobs that wait for their time, for another
-    /// worker's handlers or for a paused queue are not available. What a worker holds whose lease is over is: this one takes it back, when it has been
-    /// there for as long as such a lease. The worker goes on: [`Self::shutdown`] ends it.
+    /// worker's handlers or for a paused queue are not available; those that wait for the rate of their queue or key are waited for. So is what a worker holds whose lease is
+    /// over: this one takes it back, when it has been there for as long as such a lease. What is not taken back some seconds after that is left, and a warning says how many jobs
+    /// that are. The worker goes on: [`Self::shutdown`] ends it.
     ///
     /// ```
     /// # use windlass::{Client, RawJob, Worker};

@@ -14,7 +14,7 @@ pub(super) struct TimedStore {
 wrap_store! {
     impl JobStore for TimedStore, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister report checkpoints suspect rescue maintain
-     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history status events wakeup close]
+     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by history status events wakeup close]
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
         let claim = self.store.claim(request);

@@ -18,7 +18,7 @@ pub(super) struct Leading {
 wrap_store! {
     impl JobStore for Leading, through store but leadership:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
-     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history status ended ends events wakeup close]
+     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by history status ended ends events wakeup close]
 }
 
 #[async_trait]

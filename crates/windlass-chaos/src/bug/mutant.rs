@@ -106,7 +106,7 @@ fn all_accepted(request: &SettleRequest) -> SettleReply {
 wrap_store! {
     impl JobStore for Mutant, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister checkpoints suspect rescue promote
-     maintain settings configure retention set_retention retry edit pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history status ends events wakeup close]
+     maintain settings configure retention set_retention retry edit pause drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by history status ends events wakeup close]
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
         let claimed = self.store.claim(request).await?;

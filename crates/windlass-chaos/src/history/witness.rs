@@ -133,7 +133,7 @@ fn fate_of(settled: Settled) -> Fate {
 wrap_store! {
     impl JobStore for Witness, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique report checkpoints promote maintain settings configure retention set_retention edit pause drain_worker limit limit_keys key_limits share job jobs
-     any_available queues_by history status ended ends events wakeup close]
+     any_available coming queues_by history status ended ends events wakeup close]
 
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {
         let registration = self.store.register(worker).await?;

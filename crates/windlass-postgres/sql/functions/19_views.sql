@@ -84,10 +84,9 @@ BEGIN
 END $$;
 
 -- any_available(queues, kinds): whether a worker of these queues and kinds (none: all) would find a job now, or when those are promoted
--- whose time has come, or taken back whose worker's lease is over. Jobs of the log, due ones and those of dead workers count whatever their kind: a worker that does not know it puts
--- them aside. What was cancelled there does not, but where it is more than 100,000 jobs: claims step over those, and take them away.
--- Cost: four probes per lane, for each job that comes first and was cancelled 0.5 us, and the index entries of what was promoted in it since the oldest open transaction began: some 300 pages for 50,000 jobs. Where
--- there is nothing, a look at the live workers, and at the open claims of those whose lease is over.
+-- whose time has come. Jobs of the log and due ones count whatever their kind: a worker that does not know it puts them aside. What was cancelled there does not, but where it is more
+-- than 100,000 jobs: claims step over those, and take them away.
+-- Cost: four probes per lane, for each job that comes first and was cancelled 0.5 us, and the index entries of what was promoted in it since the oldest open transaction began: some 300 pages for 50,000 jobs.
 CREATE OR REPLACE FUNCTION {schema}.any_available(p_queues text[], p_kinds text[]) RETURNS boolean
     LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -108,7 +107,7 @@ BEGIN
            OR {schema}.any_uncancelled(v_lane, 100000)
         THEN RETURN true; END IF;
     END LOOP;
-    RETURN {schema}.dead_hold(p_queues);
+    RETURN false;
 END $$;
 
 -- any_uncancelled(lane, most): whether one of the first `most` jobs that no claim of the lane has handed out was not cancelled, or there are more than those.
@@ -160,22 +159,41 @@ BEGIN
     LIMIT p_most;
 END $$;
 
--- dead_hold(queues): whether a worker whose lease is over, and which nobody has ended yet, holds jobs of these queues that a worker may be given.
-CREATE OR REPLACE FUNCTION {schema}.dead_hold(p_queues text[]) RETURNS boolean
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+-- coming(queues): what of these queues becomes available by itself, but for what waits for its time; paused ones have nothing. key_due_ms: how long until the rate of a
+-- key allows more of its jobs, NULL where none waits for that. held: how many jobs workers hold whose lease is over and which nobody has ended yet; lease_ms: the longest of
+-- those leases.
+-- Cost: an index probe or two for each keyed lane of queues with rates of keys; a look at the live workers, and all versions of their rows that an open snapshot keeps; and at
+-- the open claims of those whose lease is over. So it is not for who asks many times a second.
+CREATE OR REPLACE FUNCTION {schema}.coming(p_queues text[], OUT key_due_ms double precision, OUT held bigint, OUT lease_ms double precision)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
-    v_worker integer;
+    v_queues text[] := ARRAY(SELECT n FROM unnest(p_queues) AS n
+        WHERE NOT EXISTS (SELECT 1 FROM {schema}.queue q WHERE q.name = n AND q.paused_at IS NOT NULL));
+    v_due    timestamptz;
+    v_worker record;
+    v_count  bigint;
 BEGIN
-    FOR v_worker IN SELECT w.id FROM {schema}.worker w WHERE w.ended_at IS NULL AND w.heartbeat_at + w.lease < clock_timestamp() LOOP
-        IF EXISTS (SELECT 1 FROM {schema}.open_claims(v_worker) o JOIN {schema}.lane l ON l.id = o.lane_id
-                   WHERE o.open_count > 0 AND l.queue = ANY (p_queues)
-                     AND NOT EXISTS (SELECT 1 FROM {schema}.queue q WHERE q.name = l.queue AND q.paused_at IS NOT NULL)) THEN
-            RETURN true;
+    -- What is kept for a key may outlive its jobs, so it means nothing where none waits.
+    SELECT min({schema}.key_due(q.name)) INTO v_due FROM {schema}.queue q
+        WHERE q.name = ANY (v_queues) AND q.key_rates AND EXISTS (
+            SELECT 1 FROM {schema}.lane l CROSS JOIN LATERAL (
+                SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = l.id AND h.state = 'keyed' LIMIT 1) AS h
+            WHERE l.queue = q.name AND l.id < 0);
+    key_due_ms := CASE WHEN v_due IS NOT NULL THEN greatest(extract(epoch FROM v_due - clock_timestamp()) * 1000, 0) END;
+    held := 0;
+    lease_ms := 0;
+    FOR v_worker IN SELECT w.id, extract(epoch FROM w.lease) * 1000 AS lease FROM {schema}.worker w
+        WHERE w.ended_at IS NULL AND w.heartbeat_at + w.lease < clock_timestamp()
+    LOOP
+        SELECT coalesce(sum(o.open_count), 0) INTO v_count FROM {schema}.open_claims(v_worker.id) o JOIN {schema}.lane l ON l.id = o.lane_id
+            WHERE l.queue = ANY (v_queues);
+        IF v_count > 0 THEN
+            held := held + v_count;
+            lease_ms := greatest(lease_ms, v_worker.lease);
         END IF;
     END LOOP;
-    RETURN false;
 END $$;
 
 -- lane_counts(lane, exact): how many jobs of a lane are in each state but running. A count is exact up to `exact` rows of its

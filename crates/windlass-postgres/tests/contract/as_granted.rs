@@ -14,7 +14,7 @@ struct Granted {
 wrap_store! {
     impl JobStore for Granted, through store:
     [capabilities enqueue enqueue_once enqueue_unique register heartbeat deregister report checkpoints claim settle suspect rescue promote maintain
-     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history status events states ended ends wakeup close]
+     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by history status events states ended ends wakeup close]
 
     async fn migrate(&self) -> windlass_core::Result<windlass_core::MigrationReport> {
         self.owner.migrate().await

@@ -136,3 +136,19 @@ async fn what_is_to_be_stepped_over_is_not_walked() {
         "fifty are looked at"
     );
 }
+
+/// Who asks whether there is work does so often, beside heartbeats whose versions an open snapshot keeps.
+#[tokio::test]
+async fn a_look_for_work_reads_no_worker() {
+    let session = Session::fresh().await;
+    for _ in 0..20 {
+        session.register("'{q}'").await;
+    }
+    let reader = session.fixture.sql().await;
+    reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
+    for _ in 0..100 {
+        session.run("UPDATE windlass.worker SET heartbeat_at = clock_timestamp()").await;
+    }
+    session.bounded("2,000 heartbeats are kept", "windlass.any_available('{none}', '{}')", 20).await;
+    reader.batch_execute("ROLLBACK").await.unwrap();
+}

@@ -101,7 +101,7 @@ struct Hanging {
 wrap_store! {
     impl JobStore for Hanging, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat claim settle report checkpoints suspect rescue promote maintain
-     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history status events wakeup close]
+     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by history status events wakeup close]
 
     async fn deregister(&self, _: WorkerId) -> windlass_core::Result<()> {
         std::future::pending().await
@@ -178,7 +178,7 @@ struct Dear {
 wrap_store! {
     impl JobStore for Dear, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
-     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share jobs any_available queues_by history status events wakeup close]
+     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share jobs any_available coming queues_by history status events wakeup close]
 
     async fn job(&self, id: JobId) -> windlass_core::Result<Option<JobRecord>> {
         tokio::time::sleep(Duration::from_millis(60)).await;

@@ -228,7 +228,7 @@ struct Held {
 wrap_store! {
     impl JobStore for Held, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
-     settings configure retention set_retention cancel retry edit pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history status events wakeup close]
+     settings configure retention set_retention cancel retry edit pause drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by history status events wakeup close]
 
     async fn delete(&self, ids: &[JobId]) -> windlass_core::Result<Vec<DeleteReply>> {
         let replies = self.store.delete(ids).await;
@@ -267,7 +267,7 @@ struct Failing {
 wrap_store! {
     impl JobStore for Failing, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
-     settings configure retention set_retention cancel retry edit pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history status events wakeup close]
+     settings configure retention set_retention cancel retry edit pause drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by history status events wakeup close]
 
     async fn delete(&self, ids: &[JobId]) -> windlass_core::Result<Vec<DeleteReply>> {
         let replies = self.store.delete(&ids[..2]).await?;
@@ -299,7 +299,7 @@ struct Slow {
 wrap_store! {
     impl JobStore for Slow, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
-     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job any_available queues_by history status events wakeup close]
+     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job any_available coming queues_by history status events wakeup close]
 
     async fn jobs(&self, filter: &JobFilter) -> windlass_core::Result<JobPage> {
         self.go.acquire().await.expect("it is never closed").forget();

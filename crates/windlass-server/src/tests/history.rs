@@ -20,7 +20,7 @@ struct Counters {
 wrap_store! {
     impl JobStore for Counters, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
-     settings status configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by events wakeup close]
+     settings status configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by events wakeup close]
 
     async fn history(&self, request: &HistoryRequest) -> windlass::Result<History> {
         self.asked.fetch_add(1, Ordering::Relaxed);

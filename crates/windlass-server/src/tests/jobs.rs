@@ -120,7 +120,7 @@ struct Late {
 wrap_store! {
     impl JobStore for Late, through store:
     [capabilities migrate enqueue enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
-     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history status events wakeup close]
+     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by history status events wakeup close]
 
     async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> windlass_core::Result<EnqueuedOnce> {
         let once = self.store.enqueue_once(key, jobs).await?;

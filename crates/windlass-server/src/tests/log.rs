@@ -22,7 +22,7 @@ pub(super) struct Failing {
 wrap_store! {
     impl JobStore for Failing, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
-     configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history events wakeup close]
+     configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by history events wakeup close]
 
     async fn settings(&self) -> windlass_core::Result<Settings> {
         Err(Error::new(ErrorKind::Internal, "row 7 is damaged"))

@@ -90,7 +90,7 @@ struct Silent {
 wrap_store! {
     impl JobStore for Silent, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
-     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history events wakeup close]
+     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by history events wakeup close]
 
     async fn status(&self) -> windlass_core::Result<StoreStatus> {
         std::future::pending().await

@@ -24,7 +24,7 @@ struct Counting {
 wrap_store! {
     impl JobStore for Counting, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
-     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share jobs any_available queues_by history status events wakeup close]
+     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share jobs any_available coming queues_by history status events wakeup close]
 
     async fn job(&self, id: JobId) -> windlass_core::Result<Option<JobRecord>> {
         let reads = self.reads.fetch_add(1, Ordering::Relaxed) + 1;

@@ -161,7 +161,7 @@ struct Missing {
 wrap_store! {
     impl JobStore for Missing, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
-     status configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history events wakeup close]
+     status configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by history events wakeup close]
 
     async fn settings(&self) -> windlass::Result<Settings> {
         Err(Error::new(ErrorKind::SchemaMissing, "the store is not migrated"))

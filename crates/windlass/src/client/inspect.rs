@@ -4,8 +4,8 @@ use crate::{Client, Events};
 use serde::de::DeserializeOwned;
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
-    EventCursor, FailureGroup, History, HistoryRequest, JobFilter, JobId, JobPage, JobRecord, QueueFilter,
-    QueueStats, Result, StoreStatus, TimingRequest, Timings,
+    Coming, ErrorKind, EventCursor, FailureGroup, History, HistoryRequest, JobFilter, JobId, JobPage,
+    JobRecord, QueueFilter, QueueStats, Result, StoreStatus, TimingRequest, Timings,
 };
 
 impl Client {
@@ -140,7 +140,15 @@ impl Client {
     /// # Errors
     /// The store's.
     pub async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
-        self.store.any_available(queues, kinds).await
+        Ok(self.store.any_available(queues, kinds).await? || self.coming(queues).await?.held > 0)
+    }
+
+    /// What of these queues becomes available by itself; nothing, as far as a schema that is yet to be migrated knows.
+    pub(crate) async fn coming(&self, queues: &[String]) -> Result<Coming> {
+        match self.store.coming(queues).await {
+            Err(error) if error.kind() == ErrorKind::SchemaTooOld => Ok(Coming::default()),
+            coming => coming,
+        }
     }
 
     /// Every queue, by name. Counts above 10,000 may be [estimates](QueueStats::estimates). Where there are thousands of queues, a

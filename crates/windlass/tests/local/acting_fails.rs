@@ -13,7 +13,7 @@ struct Silent {
 wrap_store! {
     impl JobStore for Silent, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
-     settings configure retention set_retention cancel retry edit delete drain_worker limit limit_keys key_limits share job jobs any_available queues_by history events status wakeup close]
+     settings configure retention set_retention cancel retry edit delete drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by history events status wakeup close]
 
     async fn pause(&self, _queue: &str, _paused: bool) -> Result<()> {
         Err(Error::new(self.kind, "no answer"))

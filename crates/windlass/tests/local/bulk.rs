@@ -13,7 +13,7 @@ struct Taking {
 wrap_store! {
     impl JobStore for Taking, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
-     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job any_available queues_by history events status wakeup close]
+     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job any_available coming queues_by history events status wakeup close]
 
     async fn jobs(&self, filter: &JobFilter) -> Result<JobPage> {
         let page = self.store.jobs(filter).await?;

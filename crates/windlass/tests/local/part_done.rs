@@ -16,7 +16,7 @@ struct Failing {
 wrap_store! {
     impl JobStore for Failing, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
-     settings configure retention set_retention retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history events status wakeup close]
+     settings configure retention set_retention retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by history events status wakeup close]
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
         let replies = self.store.cancel(&ids[..self.after.min(ids.len())]).await?;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use windlass::{
-    Args, Client, Context, ErrorKind, IntoJob, Job, JobFilter, JobId, JobRecord, JobState, NewJob, Outcome,
-    RawJob, RetryPolicy, Worker,
+    Args, Client, Context, ErrorKind, IntoJob, Job, JobFilter, JobId, JobRecord, JobState, KeyLimit, NewJob,
+    Outcome, RateLimit, RawJob, RetryPolicy, Worker,
 };
 use windlass_core::{ClaimRequest, QueueDemand, WorkerSpec};
 
@@ -164,6 +164,24 @@ async fn who_waits_until_idle_takes_back_what_the_dead_hold() {
     tokio::time::timeout(Duration::from_secs(30), worker.until_idle()).await.unwrap().unwrap();
     worker.shutdown().await;
     assert_eq!(client.job(id).await.unwrap().unwrap().state, JobState::Completed);
+}
+
+/// As those of a queue's rate are.
+#[tokio::test]
+async fn who_waits_until_idle_works_what_waits_for_the_rate_of_its_key() {
+    let dir = tempfile::tempdir().unwrap();
+    for client in [client(&dir).await, windlass::testing::client()] {
+        let rate = RateLimit::new(2, Duration::from_millis(1_200));
+        client.limit_keys("default", KeyLimit::default().with_rate(rate)).await.unwrap();
+        let job = || Greet { name: "Ada".to_owned() }.into_job().unwrap().with_key("a");
+        let ids = client.enqueue_many((0..5).map(|_| job())).await.unwrap();
+        let worker = Worker::builder(&client).handle(|_: Greet| async {}).start().await.unwrap();
+        tokio::time::timeout(Duration::from_secs(30), worker.until_idle()).await.unwrap().unwrap();
+        worker.shutdown().await;
+        for id in ids {
+            assert_eq!(client.job(id).await.unwrap().unwrap().state, JobState::Completed);
+        }
+    }
 }
 
 #[tokio::test]

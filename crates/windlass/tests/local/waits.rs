@@ -30,7 +30,7 @@ struct Slow {
 wrap_store! {
     impl JobStore for Slow, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
-     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history events status wakeup close]
+     settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by history events status wakeup close]
 
     async fn ended(&self, ids: &[JobId]) -> Result<Ended> {
         self.looks.fetch_add(usize::from(ids.contains(&JobId(1))), Ordering::Relaxed);

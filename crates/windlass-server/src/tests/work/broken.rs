@@ -31,7 +31,7 @@ fn lost() -> Error {
 wrap_store! {
     impl JobStore for Flawed, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister report checkpoints suspect rescue promote maintain settings
-     status configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history events wakeup close]
+     status configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by history events wakeup close]
 
     async fn claim(&self, request: &ClaimRequest) -> windlass::Result<Claimed> {
         let mut claimed = self.store.claim(request).await?;
