@@ -50,7 +50,7 @@ impl Late {
 
 wrap_store!(@ Late, store, [], capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect
     rescue promote maintain settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs
-    any_available queues_by history status events wakeup close);
+    any_available coming queues_by history status events wakeup close);
 
 #[async_trait]
 impl ScheduleStore for Late {

@@ -78,7 +78,7 @@ struct Held {
 wrap_store! {
     impl JobStore for Held, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
-     settings configure retention set_retention retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history events status wakeup close]
+     settings configure retention set_retention retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available coming queues_by history events status wakeup close]
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
         let mut replies = Vec::new();
