@@ -5,7 +5,7 @@
 
 use crate::{
     claim_rows,
-    clock::timestamp,
+    clock::{timestamp, until},
     error::Outcome,
     key_claim, key_rates,
     lanes::{self, Lane},
@@ -103,7 +103,7 @@ impl Round<'_> {
         }
         if let Some(queue) = rates {
             let due = key_rates::next_due(tx.conn, queue)?;
-            let due = due.map(|at| Duration::from_micros(at.saturating_sub(tx.now).max(0).unsigned_abs()));
+            let due = due.map(|at| until(at, tx.now));
             self.claimed.next_due = self.claimed.next_due.into_iter().chain(due).min();
         }
         Ok(())

@@ -43,6 +43,11 @@ pub(crate) fn micros(span: Duration) -> Micros {
     i64::try_from(span.min(Limits::LONGEST).as_micros()).unwrap_or(i64::MAX)
 }
 
+/// How long until then; zero when that is past.
+pub(crate) fn until(at: Micros, now: Micros) -> Duration {
+    Duration::from_micros(at.saturating_sub(now).max(0).unsigned_abs())
+}
+
 /// A stored time. Out of range only in a damaged file; shown as 1970 then.
 pub(crate) fn timestamp(at: Micros) -> Timestamp {
     Timestamp::from_microsecond(at).unwrap_or(Timestamp::UNIX_EPOCH)

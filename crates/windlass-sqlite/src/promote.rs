@@ -1,7 +1,7 @@
 //! Promotion: jobs whose time has come move into the log, the longest due first.
 
 use crate::{
-    clock::Micros,
+    clock::{Micros, until},
     error::Outcome,
     key_rates,
     moves::{self, Waiting},
@@ -50,7 +50,7 @@ pub(crate) fn next_due(conn: &Connection, now: Micros) -> Outcome<Option<Duratio
     let next =
         |sql| -> Outcome<Option<i64>> { Ok(conn.prepare_cached(sql)?.query_one([], |row| row.get(0))?) };
     let next = next(NEXT)?.into_iter().chain(next(key_rates::NEXT_OF_ALL)?).min();
-    Ok(next.map(|at| Duration::from_micros(at.saturating_sub(now).max(0).unsigned_abs())))
+    Ok(next.map(|at| until(at, now)))
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Counts of queues and the state of the store. Of jobs at most one per lane is read.
 
 use crate::{
-    clock::{Micros, timestamp},
+    clock::{Micros, timestamp, until},
     error::{Fault, Outcome},
     limits, wal,
 };
 use rusqlite::{Connection, Row, params};
-use std::{path::Path, time::Duration};
+use std::path::Path;
 use windlass_core::{
     Coming, ErrorKind, Load, Program, QueueFilter, QueueStats, StoreStatus, WorkerId, WorkerRecord,
 };
@@ -66,9 +66,9 @@ pub(crate) fn coming(conn: &Connection, queues: &[String], now: Micros) -> Outco
     let due: Option<Micros> = conn.prepare_cached(KEY_DUE)?.query_one([&queues], |row| row.get(0))?;
     Ok(conn.prepare_cached(DEAD_HOLD)?.query_one((queues, now), |row| {
         Ok(Coming {
-            key_due: due.map(|due| span(due.saturating_sub(now))),
+            key_due: due.map(|due| until(due, now)),
             held: count(row, 0)?,
-            lease: span(row.get(1)?),
+            lease: until(row.get(1)?, 0),
         })
     })?)
 }
@@ -97,10 +97,6 @@ pub(crate) fn queues(conn: &Connection, filter: &QueueFilter) -> Outcome<Vec<Que
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
-}
-
-fn span(micros: Micros) -> Duration {
-    Duration::from_micros(micros.max(0).unsigned_abs())
 }
 
 /// `total()` answers with a float, exact far beyond the largest sequence number.

@@ -2,7 +2,7 @@
 
 use crate::{
     cancel_request,
-    clock::micros,
+    clock::{micros, until},
     error::{Fault, Outcome},
     key_rates,
     lease::{HandBack, Lease, OpenJob},
@@ -140,7 +140,7 @@ pub(crate) fn rescue(tx: &mut Tx<'_>, rescuer: WorkerId) -> Outcome<(RescueRepor
         more = take_back(tx, worker, suspect, &mut report)?;
     }
     let next: Option<i64> = tx.conn.prepare_cached(NEXT_END)?.query_one([], |row| row.get(0))?;
-    let next_end = next.map(|at| Duration::from_micros(at.saturating_sub(tx.now).max(0).unsigned_abs()));
+    let next_end = next.map(|at| until(at, tx.now));
     report.next_end = if more { Some(Duration::ZERO) } else { next_end };
     let go_on = dead.is_some() && report.next_end == Some(Duration::ZERO);
     Ok((report, go_on))
