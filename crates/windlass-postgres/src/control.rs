@@ -2,7 +2,7 @@ use crate::{
     database::Database,
     error::{Effect, is_lock_failure},
     query::{Param, Query},
-    turns::Turns,
+    turns::{Turns, is_held},
 };
 use tokio::time::Instant;
 use tokio_postgres::{Row, types::Type};
@@ -97,7 +97,7 @@ impl<T: Send + Sync + 'static> Control<T> {
                 Ok(word) => *reply = Some(word),
                 Err(error) => {
                     turns.waited += began.elapsed();
-                    if !Turns::is_held(&error) {
+                    if !is_held(&error) {
                         return Err(error);
                     }
                     ended = Err(error);

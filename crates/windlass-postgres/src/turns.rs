@@ -70,14 +70,9 @@ impl Turns {
         WAITS[self.longest..].iter().find(|(_, wait)| *wait <= share).map_or(shortest, |(text, _)| text)
     }
 
-    /// Whether it failed because somebody has what it needs: what needs something else is to be tried.
-    pub(crate) fn is_held(error: &Error) -> bool {
-        is_of_the_server(error)
-    }
-
     /// Waits for the next turn after one that failed, or fails with what there is to say; `done_some`: some of it was done.
     pub(crate) async fn next(&mut self, what: &str, done_some: bool, error: Error) -> Result<()> {
-        if !Self::is_held(&error) {
+        if !is_held(&error) {
             return Err(error);
         }
         if self.waited >= self.patience {
@@ -92,8 +87,9 @@ impl Turns {
     }
 }
 
-/// Whether it is the server that ended a wait for a lock; functions of ours refuse with its code what is to be asked again later.
-fn is_of_the_server(error: &Error) -> bool {
+/// Whether a call failed because somebody has what it needs, so that what needs something else is to be tried: it is the server that ended its wait for a lock. Functions of ours refuse
+/// with its code what is to be asked again later.
+pub(crate) fn is_held(error: &Error) -> bool {
     let db = of_driver(error).and_then(tokio_postgres::Error::as_db_error);
     is_lock_failure(error) && db.is_some_and(|db| db.routine() != Some("exec_stmt_raise"))
 }
