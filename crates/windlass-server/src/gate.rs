@@ -56,6 +56,8 @@ pub(crate) struct Gate {
     /// The least role; `None`: nobody in particular.
     pub(crate) role: Option<Role>,
     pub(crate) does: Does,
+    /// See [`Route::adds`](crate::routes::Route::adds).
+    pub(crate) adds: bool,
     /// Whether it reads parameters; those of another are refused.
     pub(crate) has_query: bool,
     /// Whether it reads a body, if it writes; that of another is refused.
@@ -119,7 +121,7 @@ impl Gate {
                 let has_room = parts.extensions.get::<Room>().is_some();
                 let whole = read_whole(body, self.body_limit, has_room).await?;
                 body = Body::from(whole.clone());
-                Some(Call::new(id, self.name, &whole))
+                Some(Call::new(id, self.adds, &whole))
             }
             None => None,
         };

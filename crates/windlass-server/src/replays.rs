@@ -26,22 +26,19 @@ const MOST_BYTES: usize = 64 << 10;
 /// The longest key.
 const LONGEST_KEY: usize = 200;
 
-/// The routes whose calls add something each time. One of another that may have been done is done again by its repetition, which does no harm.
-const ADDING: [&str; 2] = ["schedules.run", "marks.add"];
-
 /// A call that is done once under its key.
 pub(crate) struct Call {
     /// Who calls, what, and their key.
     id: String,
     /// The hash of the body.
     body: [u8; 32],
-    /// Done once more, it does another thing.
+    /// See [`Route::adds`](crate::routes::Route::adds).
     adds: bool,
 }
 
 impl Call {
-    pub(crate) fn new(id: String, name: &str, body: &[u8]) -> Self {
-        Self { id, body: Sha256::digest(body).into(), adds: ADDING.contains(&name) }
+    pub(crate) fn new(id: String, adds: bool, body: &[u8]) -> Self {
+        Self { id, body: Sha256::digest(body).into(), adds }
     }
 }
 
@@ -206,7 +203,7 @@ mod tests {
     async fn what_has_an_answer_that_is_too_large_to_keep_is_done_once() {
         let (replays, mut done) = (Replays::default(), 0);
         for (body, says) in [("a", Ok(())), ("a", Err("is not done again")), ("b", Err("another body"))] {
-            let call = Call::new("anna run k".to_owned(), "schedules.run", body.as_bytes());
+            let call = Call::new("anna run k".to_owned(), true, body.as_bytes());
             let work = async {
                 done += 1;
                 Ok("x".repeat(MOST_BYTES + 1).into_response())

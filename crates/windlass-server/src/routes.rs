@@ -27,6 +27,8 @@ pub(crate) struct Route {
     /// The least role that may; `None`: anybody.
     pub(crate) role: Option<Role>,
     pub(crate) does: Does,
+    /// Whether it adds something each time. A call of another that may have been done is done again by its repetition, which does no harm.
+    pub(crate) adds: bool,
     /// Its parameters in the query: names of `openapi/parameters.json`.
     pub(crate) query: &'static [&'static str],
     /// The schema of its body: a name of `openapi/schemas.json`.
@@ -52,6 +54,7 @@ impl Route {
             name,
             role: Some(Viewer),
             does,
+            adds: false,
             query: &[],
             takes: None,
             gives: (200, None),
@@ -67,6 +70,10 @@ impl Route {
 
     fn open(self) -> Self {
         Self { role: None, ..self }
+    }
+
+    fn adds(self) -> Self {
+        Self { adds: true, ..self }
     }
 
     fn query(self, query: &'static [&'static str]) -> Self {
@@ -194,6 +201,7 @@ fn whole_store() -> Vec<Route> {
             .gives("Marks")
             .about("What happened beside the jobs, as deploys; the newest first"),
         post("/marks", "marks.add", timings::mark)
+            .adds()
             .takes("Mark")
             .status(204)
             .about("Marks this moment in the charts"),
@@ -327,6 +335,7 @@ fn of_schedules() -> Vec<Route> {
             .gives("ScheduleShown")
             .about("One with its next ticks"),
         post("/schedules/{name}/run", "schedules.run", schedules::run)
+            .adds()
             .gives("Id")
             .about("Enqueues its job now"),
         post("/schedules/{name}/pause", "schedules.pause", schedules::pause).status(204).about("Stops it"),

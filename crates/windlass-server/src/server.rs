@@ -190,15 +190,17 @@ impl Server {
         let mut router = Router::new();
         let of_people = routes().into_iter().map(|route| ("/api/v1", route));
         for (under, route) in of_people.chain(work_routes().into_iter().map(|route| ("/work/v1", route))) {
-            let Route { name, role, does, body_limit, .. } = route;
+            let Route { name, role, does, adds, body_limit, .. } = route;
             let (has_query, has_body) = (!route.query.is_empty(), route.takes.is_some());
-            let guard = Gate { app: Arc::clone(app), name, role, does, has_query, has_body, body_limit };
+            let guard =
+                Gate { app: Arc::clone(app), name, role, does, adds, has_query, has_body, body_limit };
             let handler = route.handler.route_layer(from_fn_with_state(guard, gate));
             router = router.route(&format!("{under}{}", route.path), handler);
         }
         let (name, role, does) = ("metrics", Some(Role::Viewer), Does::Read);
         let (has_query, has_body) = (true, false); // who scrapes may be told to add parameters
-        let guard = Gate { app: Arc::clone(app), name, role, does, has_query, has_body, body_limit: 0 };
+        let guard =
+            Gate { app: Arc::clone(app), name, role, does, adds: false, has_query, has_body, body_limit: 0 };
         let metrics = get(store::metrics).route_layer(from_fn_with_state(guard, gate));
         router
             .route("/metrics", metrics)
