@@ -18,6 +18,7 @@
 
 pub mod attributes;
 pub mod audit;
+pub mod available;
 pub mod bulk;
 pub mod cancel;
 pub mod claim;

@@ -107,10 +107,11 @@ macro_rules! suite {
                 nonsense_is_refused, a_minute_is_bounded;
             timings: what_is_measured_is_read, failures_are_grouped, nonsense_is_refused, claims_say_who_was_never_put_off;
             inspect: each_job_in_its_state, a_state_filter_lists_that_state, filters_narrow, each_state_has_its_order, a_tag_finds_its_jobs, an_error_finds_its_jobs, args_find_their_jobs,
-                a_token_belongs_to_its_filter, a_deep_backlog_hides_nothing, any_available_asks_for_a_worker, what_dead_workers_hold_is_coming,
+                a_token_belongs_to_its_filter, a_deep_backlog_hides_nothing,
                 pages_follow_each_other, a_senseless_limit_is_refused, a_name_with_nul_is_refused, a_filter_by_what_can_be_no_name_is_refused, queues_count_their_jobs, queues_are_found_by_name,
                 the_status_lists_workers, the_status_says_when_workers_are_left_out, a_dead_worker_is_not_live, errors_show_with_one_job,
                 migrating_again_changes_nothing;
+            available: any_available_asks_for_a_worker, what_dead_workers_hold_is_coming;
             oldest: a_job_waits_since_its_time, a_job_waits_since_it_came_back, a_job_of_a_full_key_waits_since_its_time;
             schedules: what_is_declared_is_listed, declaring_again_changes_what_is_another, a_bad_one_declares_none,
                 pruning_removes_what_its_source_declares_no_longer, many_declare_at_once, who_prunes_does_so_alone, a_step_is_taken_once, many_decide_and_one_fires,
