@@ -9,6 +9,8 @@ mod acting_fails;
 mod bulk;
 #[path = "../cancelling/mod.rs"]
 mod cancelling;
+#[path = "../dying/mod.rs"]
+mod dying;
 #[cfg(all(feature = "derive", feature = "encryption"))]
 mod encryption;
 #[cfg(feature = "derive")]

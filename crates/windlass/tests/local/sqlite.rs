@@ -1,6 +1,6 @@
 //! What a Rust user does, over SQLite.
 
-use crate::{acting, cancelling, waiting};
+use crate::{acting, cancelling, dying, waiting};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -8,7 +8,6 @@ use windlass::{
     Args, Client, Context, ErrorKind, IntoJob, Job, JobFilter, JobId, JobRecord, JobState, KeyLimit, NewJob,
     Outcome, RateLimit, RawJob, RetryPolicy, Worker,
 };
-use windlass_core::{ClaimRequest, QueueDemand, WorkerSpec};
 
 #[derive(Serialize, Deserialize)]
 struct Greet {
@@ -147,18 +146,8 @@ async fn who_waits_until_idle_takes_back_what_the_dead_hold() {
     let dir = tempfile::tempdir().unwrap();
     let client = client(&dir).await;
     let id = client.enqueue(Greet { name: "Ada".to_owned() }).await.unwrap();
-    let dying = WorkerSpec {
-        name: "dying".to_owned(),
-        queues: vec!["default".to_owned()],
-        kinds: Vec::new(),
-        lease: Duration::from_millis(1_500),
-        program: Default::default(),
-    };
-    let dying = client.store().register(&dying).await.unwrap().worker;
-    let queues = vec![QueueDemand::new("default", 1)];
-    let held = client.store().claim(&ClaimRequest { worker: dying, queues }).await.unwrap();
-    assert_eq!(held.claims[0].jobs[0].id, id);
-    tokio::time::sleep(Duration::from_millis(1_600)).await;
+    dying::holds(&client, id).await;
+    dying::dies().await;
 
     let worker = Worker::builder(&client).handle(|_: Greet| async {}).start().await.unwrap();
     tokio::time::timeout(Duration::from_secs(30), worker.until_idle()).await.unwrap().unwrap();

@@ -11,6 +11,8 @@ mod async_commit;
 mod cancelling;
 #[cfg(feature = "diesel")]
 mod diesel;
+#[path = "../dying/mod.rs"]
+mod dying;
 #[cfg(feature = "encryption")]
 mod encryption;
 #[cfg(unix)]

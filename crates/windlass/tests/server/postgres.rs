@@ -3,7 +3,7 @@
 use crate::{
     acting,
     adapters::{check, one_of_each},
-    cancelling, waiting,
+    cancelling, dying, waiting,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::sync::{Mutex, mpsc};
@@ -12,7 +12,6 @@ use windlass::{
     Client, ConnectOptions, ErrorKind, Job, JobId, JobState, Result, SqlCall, SqlParam, SqlTransaction,
     Worker,
 };
-use windlass_core::{ClaimRequest, QueueDemand, WorkerSpec};
 
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Transfer {
@@ -178,20 +177,10 @@ async fn waiting_for_jobs() {
 async fn who_waits_until_idle_does_not_wait_for_what_nobody_can_take_back() {
     let (client, db) = connect("facade_kept_back").await;
     let id = client.enqueue(Transfer { cents: 1 }).await.unwrap();
-    let dying = WorkerSpec {
-        name: "dying".to_owned(),
-        queues: vec!["default".to_owned()],
-        kinds: Vec::new(),
-        lease: Duration::from_millis(1_500),
-        program: Default::default(),
-    };
-    let dying = client.store().register(&dying).await.unwrap().worker;
-    let queues = vec![QueueDemand::new("default", 1)];
-    let held = client.store().claim(&ClaimRequest { worker: dying, queues }).await.unwrap();
-    assert_eq!(held.claims[0].jobs[0].id, id);
+    let dying = dying::holds(&client, id).await;
     let fence = format!("BEGIN; SELECT facade_kept_back.fence({}); PREPARE TRANSACTION 'kept back'", dying.0);
     db.batch_execute(&fence).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(1_600)).await;
+    dying::dies().await;
 
     let worker = Worker::builder(&client).handle(|_: Transfer| async {}).start().await.unwrap();
     tokio::time::timeout(Duration::from_secs(20), worker.until_idle()).await.unwrap().unwrap();
