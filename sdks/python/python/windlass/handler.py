@@ -223,16 +223,9 @@ def _shortened(text: bytes) -> str:
     head, tail = _HEAD, len(text) - _TAIL
     if tail <= head:
         return text.decode(errors="ignore")
-    for end in (b"\n", b" "):
-        at = text.rfind(end, head - _NEAR, head)
-        if at >= 0:
-            head = at
-            break
-    for end in (b"\n", b" "):
-        at = text.find(end, tail, tail + _NEAR)
-        if at >= 0:
-            tail = at + 1
-            break
+    ends = (b"\n", b" ")
+    head = next((at for end in ends if (at := text.rfind(end, head - _NEAR, head)) >= 0), head)
+    tail = next((at + 1 for end in ends if (at := text.find(end, tail, tail + _NEAR)) >= 0), tail)
     return b"".join([text[:head], b"\n[%d bytes are left out]\n" % (tail - head), text[tail:]]).decode(errors="ignore")
 
 
