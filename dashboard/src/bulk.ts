@@ -31,7 +31,6 @@ export function offers(state: JobState | undefined): BulkAction[] {
       return ['cancel'];
     case 'available':
     case 'scheduled':
-    case 'blocked':
       return ['edit', 'cancel', 'delete'];
     case 'cancelled':
     case 'discarded':

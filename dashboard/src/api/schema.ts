@@ -1,7 +1,7 @@
 // What /api/v1 answers, as far as these pages read it: the serde shapes of windlass-core. Ids of jobs are strings, times are
 // RFC 3339 in UTC. Fields that are not here are ignored.
 
-export type JobState = 'scheduled' | 'available' | 'running' | 'retryable' | 'completed' | 'cancelled' | 'discarded' | 'blocked';
+export type JobState = 'scheduled' | 'available' | 'running' | 'retryable' | 'completed' | 'cancelled' | 'discarded';
 export type Role = 'viewer' | 'operator' | 'admin';
 export type Time = string;
 /** Any JSON; a number that JavaScript would write in another way is kept as JSON.rawJSON. */
@@ -83,7 +83,7 @@ export interface WorkerRecord {
   jobs_per_second: number | null;
 }
 
-export type Totals = Record<Exclude<JobState, 'blocked'>, number> & { estimates: JobState[] };
+export type Totals = Record<JobState, number> & { estimates: JobState[] };
 
 export interface Look {
   what: 'no_worker' | 'paused' | 'discarded' | 'worker_died' | 'schedule_error' | 'old' | 'no_handler' | (string & {});

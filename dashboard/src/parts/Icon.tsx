@@ -35,7 +35,6 @@ const GLYPHS = {
   completed: () => <path d="M2.2 6.4l2.5 2.5 5-5.6"/>,
   cancelled: () => <><circle cx="6" cy="6" r="4.2"/><path d="M3.1 8.9l5.8-5.8"/></>,
   discarded: () => <path d="M3 3l6 6M9 3L3 9"/>,
-  blocked: () => <path d="M3.2 1.8h5.6M3.2 10.2h5.6M3.8 1.8c0 3 4.4 5 4.4 8.4M8.2 1.8c0 3-4.4 5-4.4 8.4"/>,
   enqueued: () => <path d="M6 1.8v5.6M3.6 5.2L6 7.6l2.4-2.4M2.4 10.2h7.2"/>,
 };
 

@@ -11,8 +11,8 @@ import { EditJob } from './EditJob';
 import { Icon } from './Icon';
 
 const RETRYABLE: readonly JobState[] = ['retryable', 'cancelled', 'discarded'];
-const CANCELLABLE: readonly JobState[] = ['scheduled', 'available', 'running', 'retryable', 'blocked'];
-const EDITABLE: readonly JobState[] = ['scheduled', 'available', 'retryable', 'cancelled', 'discarded', 'blocked'];
+const CANCELLABLE: readonly JobState[] = ['scheduled', 'available', 'running', 'retryable'];
+const EDITABLE: readonly JobState[] = ['scheduled', 'available', 'retryable', 'cancelled', 'discarded'];
 
 type Asked = 'cancel' | 'delete' | 'edit' | undefined;
 

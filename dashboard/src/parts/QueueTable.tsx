@@ -27,7 +27,7 @@ interface QueueTableProps {
 }
 
 /** A count that leads to its jobs. */
-export function Jobs({ of, state }: { of: QueueStats; state: Exclude<JobState, 'blocked'> }) {
+export function Jobs({ of, state }: { of: QueueStats; state: JobState }) {
   const n = of[state];
   return n ? <a href={to(['jobs'], { state, queue: of.name })}>{figure(n, of.estimates.includes(state))}</a> : <span class="faint">0</span>;
 }
