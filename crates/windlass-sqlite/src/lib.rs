@@ -116,6 +116,7 @@ mod timing_store;
 mod timings;
 #[cfg(test)]
 mod traced;
+mod turns;
 mod tx;
 mod unique;
 #[cfg(test)]

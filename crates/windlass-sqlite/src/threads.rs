@@ -2,8 +2,8 @@
 
 use crate::{
     SqliteOptions, Synchronous, claim_reply::UndeliveredClaims, command::BoxCommand, connect, error::Outcome,
-    fork::Use, identity, identity::Ours, migrate, moved::OpenedFiles, reader, reader::Question, tx::Memory,
-    wakeup::Signal, wal::Wal, writer::Writer,
+    fork::Use, identity, identity::Ours, migrate, moved::OpenedFiles, reader, reader::Question, turns::Turns,
+    tx::Memory, wakeup::Signal, wal::Wal, writer::Writer,
 };
 use std::{
     path::{Path, PathBuf},
@@ -62,6 +62,7 @@ pub(crate) fn start(
         signal: Arc::clone(&signal),
         undelivered: Arc::clone(undelivered),
         wal: Wal::of(&path, options.busy_timeout),
+        turns: Turns::at(&path),
         memory: Memory::default(),
         later: Vec::new(),
         later_at: None,

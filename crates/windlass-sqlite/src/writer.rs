@@ -13,6 +13,7 @@ use crate::{
     error::{Fault, Outcome},
     give_back::GiveBack,
     moved::{self, OpenedFiles},
+    turns::Turns,
     tx::{Memory, Tx},
     wakeup::Signal,
     wal::Wal,
@@ -42,6 +43,7 @@ pub(crate) struct Writer {
     pub(crate) signal: Arc<Signal>,
     pub(crate) undelivered: Arc<UndeliveredClaims>,
     pub(crate) wal: Wal,
+    pub(crate) turns: Turns,
     pub(crate) memory: Memory,
     /// What nobody waits for and could not be done yet.
     pub(crate) later: Vec<BoxCommand>,
@@ -173,6 +175,18 @@ impl Writer {
         work: impl FnOnce(&mut Tx<'_>) -> Outcome<bool>,
     ) -> Result<bool, (Error, bool)> {
         let begun = self.begin(durable);
+        let had_since = Instant::now();
+        let done = self.carry_out(begun, durable, work);
+        self.turns.had(had_since.elapsed());
+        done
+    }
+
+    fn carry_out(
+        &mut self,
+        begun: Outcome<()>,
+        durable: bool,
+        work: impl FnOnce(&mut Tx<'_>) -> Outcome<bool>,
+    ) -> Result<bool, (Error, bool)> {
         // Who had the file before may have been killed before what it committed was on the disk. What an answer says is there already must be, too.
         let first = durable && !self.is_durable;
         let done = begun.and_then(|()| {
@@ -221,7 +235,10 @@ impl Writer {
             set_synchronous(&self.conn, wanted)?;
             self.current = wanted;
         }
+        self.turns.let_others_go_first();
+        let waiting = self.turns.wait();
         self.execute("BEGIN IMMEDIATE")?;
+        drop(waiting);
         self.wal.begun();
         Ok(())
     }
