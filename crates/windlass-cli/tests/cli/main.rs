@@ -11,6 +11,7 @@ mod figures;
 mod home;
 mod http_examples;
 mod jobs;
+mod json_members;
 mod keys;
 mod log;
 mod program;
