@@ -75,20 +75,25 @@ pub(crate) fn reader(path: &Path, options: &SqliteOptions) -> Outcome<Connection
 fn open(path: &Path, options: &SqliteOptions, extra: OpenFlags) -> Outcome<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
     let mut conn = Connection::open_with_flags(path, flags)?;
-    set_patience(&mut conn, options.busy_timeout)?;
+    set_patience(&mut conn, options.busy_timeout, || {})?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(conn)
 }
 
 /// How long the connection waits for locks of others. Counts what it slept, not what the clock says: a
-/// process that was stopped for a while has not lost its patience.
-pub(crate) fn set_patience(conn: &mut Connection, timeout: Duration) -> Outcome<()> {
+/// process that was stopped for a while has not lost its patience. Calls `on_wait` each time before it sleeps.
+pub(crate) fn set_patience(
+    conn: &mut Connection,
+    timeout: Duration,
+    mut on_wait: impl FnMut() + Send + 'static,
+) -> Outcome<()> {
     let mut slept = Duration::ZERO;
     conn.busy_handler(Some(move |tries: i32| {
         if tries == 0 {
             slept = Duration::ZERO;
         }
+        on_wait();
         let pause = if tries < BUSY_SHORT_TRIES { BUSY_SHORT } else { BUSY_LONG };
         sleep(pause);
         slept += pause;

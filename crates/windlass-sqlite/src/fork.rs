@@ -9,7 +9,7 @@ use std::{
     process,
     sync::{
         Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst},
     },
     thread::sleep,
     time::{Duration, Instant},
@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How many forks are about to happen.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
+/// Whether one is between [`prepare`] and what comes after it. Others wait: a child has the locks that other threads had when its own thread forked.
+static FORKING: AtomicBool = AtomicBool::new(false);
 /// How many connections are open, or being opened.
 static USES: AtomicUsize = AtomicUsize::new(0);
 /// Whose these are.
@@ -96,10 +98,13 @@ fn stores() -> MutexGuard<'static, Vec<Weak<dyn Connected>>> {
     STORES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Before a fork: closes all connections of this process and lets none be opened. Waits for calls that are under way.
+/// Before a fork: closes all connections of this process and lets none be opened. Waits for calls that are under way, and for forks of other threads.
 pub fn prepare() {
     FORKS.fetch_add(1, SeqCst);
     let end = Instant::now() + PATIENCE;
+    while FORKING.swap(true, SeqCst) && Instant::now() < end {
+        sleep(PAUSE);
+    }
     loop {
         let open: Vec<_> = stores().iter().filter_map(Weak::upgrade).collect();
         open.iter().for_each(|store| store.disconnect());
@@ -112,11 +117,13 @@ pub fn prepare() {
 
 /// After it, in the process that forked.
 pub fn parent() {
+    FORKING.store(false, SeqCst);
     FORKS.fetch_sub(1, SeqCst);
 }
 
 /// After it, in the new process: nothing of its parent's is its own.
 pub fn child() {
+    FORKING.store(false, SeqCst);
     FORKS.store(0, SeqCst);
     stores().clear();
 }

@@ -95,7 +95,9 @@ impl SqliteStore {
     pub fn open(url_or_path: &str, mut options: SqliteOptions) -> Result<Self> {
         let path = options::parse(url_or_path, &mut options)?;
         let undelivered = Arc::default();
-        let opened = threads::start(&path, &options, &undelivered, &Use::wait()?)?;
+        // No fork before those who have connections are known.
+        let using = Use::wait()?;
+        let opened = threads::start(&path, &options, &undelivered, &using)?;
         let store = Self {
             watcher: Arc::new(Watcher::new(opened.path.clone(), options.clone())),
             path: opened.path,

@@ -47,12 +47,15 @@ pub(crate) fn start(
     using: &Use,
 ) -> Result<Opened> {
     let ours = Ours::check(path)?;
-    let conn = connect::writer(path, options).map_err(|fault| fault.about(path))?;
+    let mut conn = connect::writer(path, options).map_err(|fault| fault.about(path))?;
     let migration = prepare(&conn, options).map_err(|fault| fault.about(path))?;
     // Only now does the file certainly exist.
     let path = path.canonicalize().map_err(|cause| identity::denied(path, cause))?;
     let reading = || connect::reader(&path, options).map_err(|fault| fault.about(&path));
     let (reading, reading_quickly) = (reading()?, reading()?);
+    let turns = Turns::at(&path);
+    connect::set_patience(&mut conn, options.busy_timeout, turns.on_wait())
+        .map_err(|fault| fault.about(&path))?;
     let (signal, file) = (Signal::of(&path), Arc::new(OpenedFiles::at(&path)));
     let writer = Writer {
         conn,
@@ -62,7 +65,7 @@ pub(crate) fn start(
         signal: Arc::clone(&signal),
         undelivered: Arc::clone(undelivered),
         wal: Wal::of(&path, options.busy_timeout),
-        turns: Turns::at(&path),
+        turns,
         memory: Memory::default(),
         later: Vec::new(),
         later_at: None,

@@ -2,12 +2,14 @@
 //!
 //! SQLite's lock is nobody's in particular: who waits for it looks again now and then, and who writes one transaction after the other
 //! has it again before anybody looks. Beside a worker that was never idle, others waited 60 ms for it at p50, and up to 375 ms. So who
-//! waits says so, by a shared `flock` of the folder, which takes no part in what SQLite locks, leaves nothing behind and ends with its
-//! process; and who had the file for long lets those who wait go first. Where folders cannot be locked everything is as SQLite has it.
+//! waits says so, by a locked file beside the database, which is there for as long as somebody waits; and who had the file for long lets
+//! those who wait go first. It takes no part in what SQLite locks. Where it cannot be made everything is as SQLite has it.
 
+use crate::moved::beside;
 use std::{
-    fs::{File, TryLockError},
-    path::Path,
+    fs::{self, File, TryLockError},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
     thread::sleep,
     time::{Duration, Instant},
 };
@@ -18,29 +20,37 @@ const TURN: Duration = Duration::from_millis(10);
 const COURTESY: Duration = Duration::from_millis(4);
 /// And looks so often whether they still wait.
 const LOOK: Duration = Duration::from_micros(100);
-/// Who looks whether others wait has the folder's lock to itself for a moment, so it is tried some times.
-const TRIES: usize = 3;
 
 /// The turns of one writer.
 pub(crate) struct Turns {
-    folder: Option<File>,
+    waiting: Arc<Waiting>,
     /// For how long it had the file since it last let others go first.
     had: Duration,
 }
 
-/// Others see that somebody waits, as long as this lives.
-pub(crate) struct Waiting<'t>(Option<&'t File>);
+/// What others see while a writer waits.
+pub(crate) struct Waiting {
+    path: PathBuf,
+    /// Locked together with others who wait. One that was killed leaves the file there, and no lock.
+    shown: Mutex<Option<File>>,
+}
 
 impl Turns {
-    /// Of the file at this path.
-    pub(crate) fn at(path: &Path) -> Self {
-        Self { folder: path.parent().and_then(|folder| File::open(folder).ok()), had: Duration::ZERO }
+    /// Of the database at this path.
+    pub(crate) fn at(database: &Path) -> Self {
+        let waiting = Waiting { path: beside(database, "-turn"), shown: Mutex::new(None) };
+        Self { waiting: Arc::new(waiting), had: Duration::ZERO }
     }
 
-    /// Says to others that somebody waits for the file.
-    pub(crate) fn wait(&self) -> Waiting<'_> {
-        let folder = self.folder.as_ref();
-        Waiting(folder.filter(|folder| (0..TRIES).any(|_| folder.try_lock_shared().is_ok())))
+    /// What its connection calls each time that it looks in vain whether it can begin.
+    pub(crate) fn on_wait(&self) -> impl FnMut() + Send + 'static {
+        let waiting = Arc::clone(&self.waiting);
+        move || waiting.show()
+    }
+
+    /// It has begun, or does not wait any more.
+    pub(crate) fn waited(&self) {
+        self.waiting.hide();
     }
 
     /// It had the file for so long.
@@ -61,19 +71,29 @@ impl Turns {
     }
 
     fn others_wait(&self) -> bool {
-        let Some(folder) = &self.folder else { return false };
-        match folder.try_lock() {
-            Ok(()) => folder.unlock().is_err(),
-            Err(TryLockError::WouldBlock) => true,
-            Err(TryLockError::Error(_)) => false,
-        }
+        // Each time anew: who waited last removed it, and it may be another one now.
+        let Ok(file) = File::open(&self.waiting.path) else { return false };
+        matches!(file.try_lock(), Err(TryLockError::WouldBlock))
     }
 }
 
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        // It ends with the process at the latest.
-        self.0.map(File::unlock);
+impl Waiting {
+    fn show(&self) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another one that does not wait any more may have removed it.
+        if shown.is_some() && self.path.exists() {
+            return;
+        }
+        let file = File::options().create(true).append(true).open(&self.path).ok();
+        // Who looks has it to itself for a moment: then the next time.
+        *shown = file.filter(|file| file.try_lock_shared().is_ok());
+    }
+
+    fn hide(&self) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.take().is_some() {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -93,26 +113,48 @@ mod tests {
 
     #[test]
     fn who_waits_is_seen_until_it_does_not_any_more() {
-        let (_folder, waits, had) = two();
+        let (folder, waits, had) = two();
         assert!(!had.others_wait());
-        let waiting = waits.wait();
+        waits.on_wait()();
         assert!(had.others_wait());
-        drop(waiting);
+        waits.waited();
         assert!(!had.others_wait());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
+    }
+
+    #[test]
+    fn who_waits_is_seen_though_another_does_not_any_more() {
+        let (folder, waits, had) = two();
+        let another = Turns::at(&folder.path().join("jobs.db"));
+        let mut look = waits.on_wait();
+        look();
+        another.on_wait()();
+        another.waited();
+        look();
+        assert!(had.others_wait());
+    }
+
+    #[test]
+    fn one_that_was_killed_does_not_wait() {
+        let (folder, waits, had) = two();
+        fs::write(folder.path().join("jobs.db-turn"), "").unwrap();
+        assert!(!had.others_wait());
+        waits.on_wait()();
+        assert!(had.others_wait());
     }
 
     #[test]
     fn who_had_it_for_long_goes_on_when_nobody_waits_any_more() {
         let (_folder, waits, mut had) = two();
         had.had(TURN);
-        let waiting = waits.wait();
+        waits.on_wait()();
         let (ended, end) = mpsc::channel();
         thread::scope(|scope| {
             scope.spawn(|| {
                 had.let_others_go_first();
                 ended.send(()).unwrap();
             });
-            drop(waiting);
+            waits.waited();
             end.recv().unwrap();
         });
         assert_eq!(had.had, Duration::ZERO);
@@ -121,7 +163,7 @@ mod tests {
     #[test]
     fn one_that_waits_for_ever_holds_up_nobody_else() {
         let (_folder, waits, mut had) = two();
-        let _waiting = waits.wait();
+        waits.on_wait()();
         had.had(TURN);
         had.let_others_go_first();
         assert!(had.others_wait());
@@ -130,20 +172,23 @@ mod tests {
     #[test]
     fn nobody_waits_for_those_who_cannot_say_so() {
         let mut turns = Turns::at(Path::new("/nowhere/at/all/jobs.db"));
-        drop(turns.wait());
+        turns.on_wait()();
         turns.had(TURN);
         turns.let_others_go_first();
         assert!(!turns.others_wait());
+        turns.waited();
     }
 
     fn open() -> (tempfile::TempDir, Writer, Connection) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("jobs.db");
-        let conn = connect::writer(&path, &SqliteOptions::default()).unwrap_or_else(|_| panic!("opens"));
+        let mut conn = connect::writer(&path, &SqliteOptions::default()).unwrap_or_else(|_| panic!("opens"));
         migrate::migrate(&conn).unwrap_or_else(|_| panic!("a new file"));
-        let writer = writer(&path, conn, Clock::default());
+        let turns = Turns::at(&path);
+        connect::set_patience(&mut conn, Duration::from_secs(60), turns.on_wait())
+            .unwrap_or_else(|_| panic!("waits"));
         let other = Connection::open(&path).unwrap();
-        (folder, writer, other)
+        (folder, Writer { turns, ..writer(&path, conn, Clock::default()) }, other)
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::{
     connect,
     error::Outcome,
     moved::{OpenedFile, OpenedFiles, beside},
+    turns::Turns,
 };
 use rusqlite::Connection;
 use std::{
@@ -61,7 +62,7 @@ impl Wal {
     }
 
     /// After a commit: cuts the log to nothing when it is too long and its readers leave in time.
-    pub(crate) fn bound(&mut self, conn: &mut Connection, files: &OpenedFiles) -> Outcome<()> {
+    pub(crate) fn bound(&mut self, conn: &mut Connection, files: &OpenedFiles, turns: &Turns) -> Outcome<()> {
         let size = size(&self.file);
         if size < self.next {
             return Ok(());
@@ -69,9 +70,9 @@ impl Wal {
         // The long one may be that of others.
         files.check()?;
         self.check()?;
-        connect::set_patience(conn, self.patience)?;
+        connect::set_patience(conn, self.patience, || {})?;
         let attempt = conn.query_one("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
-        connect::set_patience(conn, self.busy_timeout)?;
+        connect::set_patience(conn, self.busy_timeout, turns.on_wait())?;
         // Busy is an answer here, not an error.
         (self.next, self.patience) = match attempt? {
             true => {

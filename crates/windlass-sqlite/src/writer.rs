@@ -73,7 +73,7 @@ impl Writer {
             waiting.retain(|command| !command.abandoned());
             self.commit_group(&mut waiting);
             // Every caller has its answer already, and a failure here comes up again with the next commit.
-            if let Err(fault) = self.wal.bound(&mut self.conn, &self.file) {
+            if let Err(fault) = self.wal.bound(&mut self.conn, &self.file, &self.turns) {
                 tracing::warn!(error = %fault.into_error(), "cannot shorten the write-ahead log");
             }
             // What is left of large claims, for which nobody comes.
@@ -236,9 +236,9 @@ impl Writer {
             self.current = wanted;
         }
         self.turns.let_others_go_first();
-        let waiting = self.turns.wait();
-        self.execute("BEGIN IMMEDIATE")?;
-        drop(waiting);
+        let begun = self.execute("BEGIN IMMEDIATE");
+        self.turns.waited();
+        begun?;
         self.wal.begun();
         Ok(())
     }

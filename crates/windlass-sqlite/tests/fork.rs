@@ -67,8 +67,12 @@ async fn nothing_is_open_at_a_fork_and_no_call_is_lost() {
     assert!(enqueued >= 8);
     assert_eq!(stores[0].queues().await.unwrap()[0].available, enqueued as u64);
 
-    // Meanwhile calls wait, opening does, and they go on afterwards.
+    // Meanwhile calls wait, opening does, the fork of another thread does, and they go on afterwards.
     fork::prepare();
+    let mut another = tokio::task::spawn_blocking(fork::prepare);
+    assert!(timeout(Duration::from_millis(50), &mut another).await.is_err());
+    fork::parent();
+    another.await.unwrap();
     let store = Arc::clone(&stores[0]);
     let mut call = tokio::spawn(async move { store.enqueue(&job()).await });
     let mut opening = tokio::task::spawn_blocking(open_at(&url));
