@@ -133,7 +133,8 @@ BEGIN
         SELECT sum(x.job_count) INTO v_jobs FROM (
             SELECT s.job_count FROM {schema}.settlement s WHERE s.event_xid >= p_xid AND s.completed ORDER BY s.event_xid LIMIT v_rows) AS x;
     END IF;
-    RETURN greatest(256, 2 * v_rows * p_jobs / greatest(v_jobs, v_rows));
+    -- Where claims are settled in parts, their sizes differ much, and each page reads the whole claim.
+    RETURN greatest(CASE WHEN v_jobs < v_rows * 256 THEN 1024 ELSE 256 END, 2 * v_rows * p_jobs / greatest(v_jobs, v_rows));
 END $$;
 
 -- changes(from, to, pos, n, most, limit, ...): all of these from (pos, n) on: at most `most`, and none behind those that together have `limit` jobs, where it is given.
