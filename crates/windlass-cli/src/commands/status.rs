@@ -4,6 +4,9 @@ use indicatif::HumanBytes;
 use serde::Serialize;
 use windlass::{Program, StoreStatus, WorkerRecord, redact_url};
 
+/// How many queues of a worker a line names.
+const MOST_QUEUES: usize = 5;
+
 /// Shows the store, its workers and its queues.
 pub(crate) async fn run(globals: &Globals) -> Outcome {
     let client = open::existing(globals.url()).await?;
@@ -57,11 +60,19 @@ pub(crate) fn workers(workers: &[WorkerRecord]) -> String {
             worker.heartbeat_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             worker.load.jobs_per_second.map_or_else(none, |rate| format!("{rate:.1}")),
             worker.load.memory_bytes.map_or_else(none, |bytes| HumanBytes(bytes).to_string()),
-            escape(&worker.queues.join(", ")),
+            escape(&first_queues(&worker.queues)),
         ]
     };
     let rows: Vec<_> = workers.iter().map(row).collect();
     table(&[">WORKER", "NAME", "STATE", "PROGRAM", "HEARTBEAT", ">JOBS/S", ">MEMORY", "QUEUES"], &rows)
+}
+
+/// The first of them, and how many there are besides: a worker may have a thousand.
+fn first_queues(queues: &[String]) -> String {
+    match queues.split_at_checked(MOST_QUEUES) {
+        Some((first, more)) if !more.is_empty() => format!("{} and {} more", first.join(", "), more.len()),
+        _ => queues.join(", "),
+    }
 }
 
 /// What a worker runs: `shop 2.4.1 (Rust 0.1.0)`, of which it may know a part.
