@@ -176,6 +176,12 @@ pub trait JobStore: Send + Sync + 'static {
     /// Removes jobs that no worker holds and that have not completed, without a trace. One reply per id, in order.
     async fn delete(&self, ids: &[JobId]) -> Result<Vec<DeleteReply>>;
 
+    /// This store for who has waited long enough: what is done there to several jobs is tried once for each, and fails with [what has](crate::Error::holder) those that somebody holds. It may pass over others
+    /// beside these. `None`: its calls wait for nobody for long.
+    fn without_patience(&self) -> Option<Arc<dyn Store>> {
+        None
+    }
+
     /// Stops (`true`) or allows (`false`) claiming from a queue. Fails with not found for an unknown one.
     async fn pause(&self, queue: &str, paused: bool) -> Result<()>;
 

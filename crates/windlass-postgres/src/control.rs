@@ -48,6 +48,12 @@ impl<T: Send + Sync + 'static> Control<T> {
     /// being seen to; where the call fails, its error has the replies of those that were.
     pub(crate) async fn each(&self, db: &Database, ids: &[JobId], more: &[Param<'_>]) -> Result<Vec<T>> {
         let mut replies: Vec<Option<T>> = std::iter::repeat_with(|| None).take(ids.len()).collect();
+        if !db.is_patient {
+            return match self.once(db, ids, more, &mut replies).await {
+                Err(error) => Err(error.with_replies(replies)),
+                Ok(()) => Ok(replies.into_iter().flatten().collect()),
+            };
+        }
         let mut turns = Turns::new(db.pools.call_timeout());
         let mut failed = self.in_chunks(db, ids, more, &mut turns, &mut replies).await.err();
         loop {
@@ -59,6 +65,26 @@ impl<T: Send + Sync + 'static> Control<T> {
             };
             failed = turns.next(self.name, replies.iter().any(Option::is_some), error).await.err();
         }
+    }
+
+    /// Tries each once: some together, and where that fails one by one.
+    async fn once(
+        &self,
+        db: &Database,
+        ids: &[JobId],
+        more: &[Param<'_>],
+        replies: &mut [Option<T>],
+    ) -> Result<()> {
+        let (mut turns, mut held) = (Turns::once(), None);
+        for (some, replies) in ids.chunks(TOGETHER).zip(replies.chunks_mut(TOGETHER)) {
+            self.in_chunks(db, some, more, &mut turns, replies).await?;
+            match self.one_by_one(db, some, more, &mut turns, replies).await {
+                Err(error) if is_held(&error) => held = Some(error),
+                ended => ended?,
+            }
+        }
+        let Some(error) = held else { return Ok(()) };
+        turns.next(self.name, replies.iter().any(Option::is_some), error).await
     }
 
     /// Sees to some at once, where nobody has one of these: those that are free are not to wait for one after another of those that are not.
@@ -73,14 +99,15 @@ impl<T: Send + Sync + 'static> Control<T> {
         let chunks = ids.chunks(TOGETHER).zip(replies.chunks_mut(TOGETHER));
         for (some, replies) in chunks.filter(|(some, _)| some.len() > 1) {
             let began = Instant::now();
-            if !self.together(db, some, more, turns.wait_together(), replies).await? {
+            turns.had_last = self.together(db, some, more, turns.wait_together(), replies).await?;
+            if !turns.had_last {
                 turns.waited += began.elapsed();
             }
         }
         Ok(())
     }
 
-    /// Sees to those that have no reply yet. Fails where one is left, and goes on to the others where somebody has it.
+    /// Sees to those that have no reply yet. Fails where one is left, and goes on to the others where somebody has it; who has no patience leaves those beside many that somebody has.
     async fn one_by_one(
         &self,
         db: &Database,
@@ -89,18 +116,29 @@ impl<T: Send + Sync + 'static> Control<T> {
         turns: &mut Turns,
         replies: &mut [Option<T>],
     ) -> Result<()> {
-        let many = replies.iter().filter(|reply| reply.is_none()).count();
-        let mut ended = Ok(());
-        for (id, reply) in ids.iter().zip(replies).filter(|(_, reply)| reply.is_none()) {
+        let mut left: Vec<_> = ids.iter().zip(replies).filter(|(_, reply)| reply.is_none()).collect();
+        let many = left.len();
+        let (mut ended, mut in_a_row, mut most) = (Ok(()), 0, turns.in_a_row());
+        for next in 0..many {
+            let is_last = in_a_row == most;
+            if is_last {
+                left.swap(next, many - 1);
+            }
             let began = Instant::now();
-            match self.one(db, *id, more, turns.wait(many)).await {
-                Ok(word) => *reply = Some(word),
+            match self.one(db, *left[next].0, more, turns.wait(many)).await {
+                Ok(word) => {
+                    *left[next].1 = Some(word);
+                    (in_a_row, most) = (0, if is_last { usize::MAX } else { most });
+                }
                 Err(error) => {
                     turns.waited += began.elapsed();
                     if !is_held(&error) {
                         return Err(error);
                     }
-                    ended = Err(error);
+                    (ended, in_a_row) = (Err(error), in_a_row + 1);
+                    if is_last {
+                        break;
+                    }
                 }
             }
         }

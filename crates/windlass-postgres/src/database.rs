@@ -22,6 +22,8 @@ pub(crate) struct Database {
     pub(crate) caches: Arc<Caches>,
     /// Whether housekeeping marks deploys.
     pub(crate) marks_deploys: bool,
+    /// Whether what is done to several jobs waits for those that somebody has.
+    pub(crate) is_patient: bool,
 }
 
 impl Database {
@@ -33,6 +35,7 @@ impl Database {
             texts: Arc::new(Texts::new(&options.schema)),
             caches: Arc::default(),
             marks_deploys: options.marks_deploys,
+            is_patient: true,
         })
     }
 

@@ -15,14 +15,14 @@ use crate::{
     worker,
 };
 use async_trait::async_trait;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, Coming, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit,
     JobFilter, JobId, JobPage, JobRecord, JobState, JobStore, KeyLimits, KeyLimitsChange, Leader, Limits,
     Load, MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits, QueueStats,
     Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Settings,
-    SettingsChange, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup,
+    SettingsChange, SettleReply, SettleRequest, Share, ShareRequest, Store, StoreStatus, UniqueBatch, Wakeup,
     WorkerId, WorkerSpec,
 };
 
@@ -176,6 +176,11 @@ impl JobStore for PostgresStore {
 
     async fn delete(&self, ids: &[JobId]) -> Result<Vec<DeleteReply>> {
         edit::DELETE.each(&self.db, ids, &[]).await
+    }
+
+    fn without_patience(&self) -> Option<Arc<dyn Store>> {
+        let db = Database { is_patient: false, ..self.db.clone() };
+        Some(Arc::new(Self { db, ..self.clone() }))
     }
 
     async fn pause(&self, queue: &str, paused: bool) -> Result<()> {

@@ -11,6 +11,10 @@ use windlass_core::{Error, ErrorKind, Result};
 const WAITS: [(&str, u128); 4] = [("200ms", 200), ("50ms", 50), ("10ms", 10), ("2ms", 2)];
 /// As short as a wait may be: no longer than it takes to see that somebody has it.
 const AT_ONCE: &str = "'1ms'";
+/// For how long who has no patience waits for many at once: where those before these could be had, which somebody else may have for milliseconds, as claims do; and where not.
+const ONCE: [&str; 2] = ["'50ms'", "'10ms'"];
+/// After so many in a row that were not to be had, who has no patience tries the last of those that are tried together, and leaves them all where that is not to be had either: most likely somebody has their lane.
+const IN_A_ROW: usize = 3;
 /// Who waits for many comes to each of them about so often.
 const ROUNDS: u32 = 4;
 /// What has what a call needs, and what to do about it.
@@ -47,16 +51,31 @@ pub(crate) struct Turns {
     /// Which of the waits is the longest in this turn.
     longest: usize,
     pause: Duration,
+    /// Whether the last that were asked for at once could be had.
+    pub(crate) had_last: bool,
 }
 
 impl Turns {
     pub(crate) fn new(patience: Duration) -> Self {
-        Self { patience, waited: Duration::ZERO, longest: 0, pause: PAUSES[0] }
+        Self { patience, waited: Duration::ZERO, longest: 0, pause: PAUSES[0], had_last: true }
+    }
+
+    /// The only turn of who has no patience.
+    pub(crate) fn once() -> Self {
+        Self::new(Duration::ZERO)
     }
 
     /// For how long, as SQL, it waits where it asks for many at once and somebody may have one of them. Together with those before them no longer than for a round.
     pub(crate) fn wait_together(&self) -> &'static str {
+        if self.patience.is_zero() {
+            return ONCE[usize::from(!self.had_last)];
+        }
         if self.waited * ROUNDS < self.patience { "{schema}.short_wait()" } else { AT_ONCE }
+    }
+
+    /// After how many in a row that were not to be had the others may be left.
+    pub(crate) fn in_a_row(&self) -> usize {
+        if self.patience.is_zero() { IN_A_ROW } else { usize::MAX }
     }
 
     /// For how long it waits in this turn for each of so many, one after another.
@@ -77,7 +96,11 @@ impl Turns {
         }
         if self.waited >= self.patience {
             let (not, and) = if done_some { ("not all done", "") } else { ("not done", ", and nothing was") };
-            let text = format!("{what}: {not} within {:?}{and}: {HELD}", self.patience);
+            let within = match self.patience {
+                Duration::ZERO => "at once".to_owned(),
+                patience => format!("within {patience:?}"),
+            };
+            let text = format!("{what}: {not} {within}{and}: {HELD}");
             return Err(Error::new(ErrorKind::Unavailable, text).with_source(error).with_holder(HELD));
         }
         sleep(self.pause).await;

@@ -6,12 +6,12 @@ pub use touched::Touched;
 
 use crate::Client;
 use seen::Seen;
-use std::{borrow::Cow, collections::HashSet, future::pending, pin::Pin, time::Duration};
+use std::{borrow::Cow, collections::HashSet, future::pending, pin::Pin, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until};
 use verb::Verb;
 use windlass_core::{
     AuditEntry, Envelope, Error, ErrorKind, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobState, Limits,
-    Result,
+    Result, Store,
 };
 
 /// How many jobs one call to the store names at most.
@@ -27,7 +27,7 @@ type Still<'a> = Box<dyn FnMut(Vec<JobId>) -> Ids<'a> + Send + 'a>;
 /// [`Client::select_ids`](crate::Client::select_ids).
 ///
 /// Jobs that come while it is under way may be left out. It stops at the first error; what was done until then is done. Jobs that others hold, as in a transaction that is open, it passes over: the
-/// error at the end says how many.
+/// error at the end says how many. It waits for them once, for as long as a call may take; from then on it tries each once, and passes over some that are free among many that are not.
 #[must_use = "nothing happens until a verb such as cancel is awaited"]
 pub struct Selection<'a> {
     client: &'a Client,
@@ -44,6 +44,8 @@ pub struct Selection<'a> {
     stop: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
     /// What holds jobs that it passed over: see [`Error::holder`].
     holder: Option<&'static str>,
+    /// What takes the place of the client's store once it has waited for these: the others are not waited for anew, page by page.
+    without_patience: Option<Arc<dyn Store>>,
 }
 
 impl<'a> Selection<'a> {
@@ -61,6 +63,7 @@ impl<'a> Selection<'a> {
             still: None,
             stop: Box::pin(pending()),
             holder: None,
+            without_patience: None,
         }
     }
 
@@ -289,11 +292,13 @@ impl Selection<'_> {
     async fn touch(&mut self, verb: &Verb, ids: &[JobId], touched: &mut Touched) -> Result<()> {
         touched.selected += ids.len() as u64;
         (self.found)(ids);
-        let ended = verb.act(&**self.client.store(), ids, touched).await;
+        let store = self.without_patience.as_ref().unwrap_or_else(|| self.client.store());
+        let ended = verb.act(&**store, ids, touched).await;
         (self.progress)(touched);
         match ended {
             Err(error) if error.holder().is_some() => {
                 self.holder = error.holder();
+                self.without_patience = self.client.store().without_patience();
                 Ok(())
             }
             ended => ended,

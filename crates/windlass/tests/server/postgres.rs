@@ -5,12 +5,15 @@ use crate::{
     adapters::{check, one_of_each},
     cancelling, dying, waiting,
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::sync::{Mutex, mpsc};
 use tokio_postgres::NoTls;
 use windlass::{
-    Client, ConnectOptions, ErrorKind, Job, JobId, JobState, Result, SqlCall, SqlParam, SqlTransaction,
-    Worker,
+    Client, ConnectOptions, ErrorKind, IntoJob, Job, JobId, JobState, Result, SqlCall, SqlParam,
+    SqlTransaction, Worker,
 };
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -130,6 +133,35 @@ async fn a_job_completes_with_its_effects_exactly_once() {
     let db = db.lock().await;
     let row = db.query_one("select count(*), sum(cents)::bigint from facade_ledger", &[]).await.unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (50, 1275));
+    client.close().await;
+}
+
+/// What somebody has is waited for once, however many jobs that is; the others are done wherever they are among these.
+#[tokio::test]
+async fn a_selection_waits_once_for_what_somebody_has() {
+    let (client, db) = connect("facade_held").await;
+    let of = |queue: &'static str, jobs: i64| {
+        (0..jobs).map(|cents| Transfer { cents }.into_job().unwrap().with_queue(queue)).collect::<Vec<_>>()
+    };
+    let had = client.enqueue_many(of("had", 4_001)).await.unwrap();
+    let free = client.enqueue_many(of("free", 400)).await.unwrap();
+    db.batch_execute(&format!("begin; select facade_held.cancel({})", had[0])).await.unwrap();
+    let url = format!("{}?call_timeout=2", std::env::var("WINDLASS_TEST_POSTGRES").unwrap());
+    let options = ConnectOptions::default().with_schema("facade_held");
+    let client = Client::connect_with(&url, options).await.unwrap();
+    // Every second one of the last chunks.
+    let (first, rest) = had[1..].split_at(3_700);
+    let mixed = rest.iter().zip(&free).flat_map(|(had, free)| [*had, *free]);
+    let ids: Vec<_> = first.iter().copied().chain(mixed).chain(free[300..].iter().copied()).collect();
+    let began = Instant::now();
+    let error = client.select_ids(ids).cancel().await.unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed()); // two for each page were 18
+    let text = error.to_string();
+    assert!(
+        text.starts_with("cancel: 4000 of 4400 jobs could not be had, 400 were done: a transaction"),
+        "{text}"
+    );
+    db.batch_execute("rollback").await.unwrap();
     client.close().await;
 }
 
