@@ -337,6 +337,27 @@ async fn jobs_that_somebody_has_end_no_call() {
     assert!(told.contains("moved here from another cluster"), "{told}");
 }
 
+/// Thousands of them take no longer than some: once the wait is over they are tried many at a time, and what is free behind them is done.
+#[tokio::test]
+async fn many_jobs_that_somebody_has_are_passed_over_together() {
+    let s = Session::fresh().await;
+    for (queue, count) in [("a", 200), ("b", 3_000), ("c", 200)] {
+        s.enqueue(count, &format!("'k', queue => '{queue}'")).await;
+    }
+    let holder = s.fixture.sql().await;
+    holder.batch_execute(&format!("BEGIN; {}", s.lock("b").await)).await.unwrap();
+    s.run("SET lock_timeout = '200ms'").await;
+    let cancel = s.fixture.text("CALL windlass.cancel_jobs(kind => 'k')");
+    let began = Instant::now();
+    let error = s.client.batch_execute(&cancel).await.expect_err("a lane is locked");
+    assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed()); // one by one it took 35 s
+    let error = error.as_db_error().expect("the server's");
+    assert!(error.message().starts_with("3000 of 3400 jobs could not be had: transactions"), "{error}");
+    assert_eq!(error.hint(), Some("Of 3400 jobs that were selected 400 are done, and stay so."));
+    assert_eq!(error.detail(), None);
+    holder.batch_execute("COMMIT").await.unwrap();
+}
+
 #[tokio::test]
 async fn operators_may_and_viewers_may_not() {
     let s = Session::fresh().await;
