@@ -57,8 +57,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- rotate_is_kept(): whether a transaction that began more than a second ago has the rotate lock, so that it is nobody's commit that is to be waited for. Of other roles' sessions a role may not be told; prepared ones
--- it is. Cost: all locks that there are; it is asked once in a round in which the lock was not to be had.
+-- rotate_is_kept(): whether a transaction has the rotate lock that most likely stays open: one that was prepared more than a second ago, or began more than 30 seconds ago. Those of people take seconds, and where
+-- some of them overlap all the time, only a longer wait gets between them. Of other roles' sessions a role may not be told; prepared ones it is. Cost: all locks that there are; it is asked once in a round in which the lock was not to be had.
 CREATE OR REPLACE FUNCTION {schema}.rotate_is_kept() RETURNS boolean
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -70,7 +70,7 @@ BEGIN
         LEFT JOIN pg_prepared_xacts p ON p.transaction = x.transactionid
         WHERE k.locktype = 'advisory' AND k.granted AND k.objsubid = 2 AND k.objid = 0 AND k.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
           AND k.classid::bigint = hashtext({name} || '.rotate')::bigint & 4294967295
-          AND coalesce(a.xact_start, p.prepared) < clock_timestamp() - interval '1 second');
+          AND clock_timestamp() > coalesce(p.prepared + interval '1 second', a.xact_start + interval '30 seconds'));
 END $$;
 
 -- truncate_segment(segment): 'emptied'; 'needed', when something must move first; or 'busy', when a lock was not to be
