@@ -30,8 +30,29 @@ pub(crate) struct Caches {
     live_workers: AtomicUsize,
     /// With which of its kinds of rows a round of housekeeping begins to remove.
     pub(crate) removes_next: AtomicUsize,
-    /// Whether replace_unique has its newer parameters, and when that was read.
-    replace: Mutex<Option<(bool, Instant)>>,
+    /// Whether replace_unique is told for how long the job has its key.
+    pub(crate) replace_is_told: Newer,
+    /// Whether edit_job says of a job that it has used its attempts.
+    pub(crate) edit_tells_all: Newer,
+}
+
+/// Whether a definition is as programs have it since some time, and when that was read. No program takes that back, and another may migrate.
+#[derive(Default)]
+pub(crate) struct Newer(Mutex<Option<(bool, Instant)>>);
+
+impl Newer {
+    pub(crate) fn known(&self) -> Option<bool> {
+        let (is_newer, read_at) = (*lock(&self.0))?;
+        (is_newer || read_at.elapsed() < OLDER_TTL).then_some(is_newer)
+    }
+
+    pub(crate) fn note(&self, is_newer: bool) {
+        *lock(&self.0) = Some((is_newer, Instant::now()));
+    }
+
+    fn forget(&self) {
+        *lock(&self.0) = None;
+    }
 }
 
 impl Caches {
@@ -73,19 +94,11 @@ impl Caches {
         self.live_workers.load(Ordering::Relaxed)
     }
 
-    /// Whether replace_unique is told for how long the job has its key, when that is known. No program takes that back, and another may migrate.
-    pub(crate) fn replace_is_told(&self) -> Option<bool> {
-        let (is_told, read_at) = (*lock(&self.replace))?;
-        (is_told || read_at.elapsed() < OLDER_TTL).then_some(is_told)
-    }
-
-    pub(crate) fn note_replace(&self, is_told: bool) {
-        *lock(&self.replace) = Some((is_told, Instant::now()));
-    }
-
     /// Reads the segment and the definitions again: the schema may have been made anew.
     pub(crate) fn clear(&self) {
         *lock(&self.segment_read_at) = None;
-        *lock(&self.replace) = None;
+        for newer in [&self.replace_is_told, &self.edit_tells_all] {
+            newer.forget();
+        }
     }
 }

@@ -213,11 +213,11 @@ async fn replace(
 
 /// Whether replace_unique is told for how long the job has its key; definitions of older programs are not. Asked once, since a call that fails would end the transaction, which may be a user's.
 async fn is_told(db: &Database, transaction: &Client) -> Result<bool> {
-    if let Some(is_told) = db.caches.replace_is_told() {
+    if let Some(is_told) = db.caches.replace_is_told.known() {
         return Ok(is_told);
     }
     let row = Query::query_one(transaction, &db.sql(REPLACE_IS_TOLD), &[], Effect::Repeatable).await?;
-    db.caches.note_replace(row.get(0));
+    db.caches.replace_is_told.note(row.get(0));
     Ok(row.get(0))
 }
 

@@ -36,7 +36,8 @@ BEGIN
             '{schema}.begin_timeline(integer)',
             '{schema}.configure(interval, interval, bigint, smallint)', -- old programs pass a smallint, which becomes an integer
             '{schema}.promote_keys()',
-            '{schema}.replace_unique(uuid, bigint, integer, text, text, smallint, text, timestamptz, interval)']) AS old
+            '{schema}.replace_unique(uuid, bigint, integer, text, text, smallint, text, timestamptz, interval)',
+            '{schema}.edit_job(bigint, timestamptz, double precision, text, integer, integer, json)']) AS old
         JOIN pg_catalog.pg_proc p ON p.oid = to_regprocedure(old)
         -- Its result got more columns, or another type.
         WHERE NOT (p.proname = 'key_limits' AND 'rate' = ANY (p.proargnames)) AND NOT (p.proname = 'begin_key_limits' AND p.prorettype = 'boolean'::regtype)

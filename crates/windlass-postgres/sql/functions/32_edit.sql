@@ -30,13 +30,15 @@ BEGIN
     RETURN v_lane;
 END $$;
 
--- edit_job(id, at, delay, queue, priority, max_attempts, args): changes what is not NULL of a job that no worker holds; at or a
+-- edit_job(id, at, delay, queue, priority, max_attempts, args, tells_all): changes what is not NULL of a job that no worker holds; at or a
 -- delay in seconds: when it becomes available. 'edited', 'running', 'finished' (it completed; or it is dead and the edit says
 -- when), 'encrypted' (args, which are sealed for the job), 'expires' (before that time: it would never run),
--- 'attempts_used' (it would have none left) or 'not_found'. What it is given was checked. As cancel, it holds
+-- 'attempts_used' (it would have none left) or 'not_found'. Programs of before do not pass tells_all, and know no 'attempts_used': they are told
+-- 'finished', which is left alone, too. What it is given was checked. As cancel, it holds
 -- the lane's lock until the transaction ends.
 CREATE OR REPLACE FUNCTION {schema}.edit_job(
-    p_id bigint, p_at timestamptz, p_delay double precision, p_queue text, p_priority integer, p_max integer, p_args json) RETURNS text
+    p_id bigint, p_at timestamptz, p_delay double precision, p_queue text, p_priority integer, p_max integer, p_args json,
+    p_tells_all boolean DEFAULT false) RETURNS text
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
     SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
     SET enable_hashjoin = off SET enable_mergejoin = off
@@ -46,6 +48,7 @@ DECLARE
     v_at   timestamptz := coalesce(p_at, clock_timestamp() + make_interval(secs => p_delay));
     v_now  boolean := v_at <= clock_timestamp();
     v_due  timestamptz := CASE WHEN p_at IS NOT NULL OR p_delay > 0 THEN v_at END; -- a time, and not at once
+    v_used text := CASE WHEN p_tells_all THEN 'attempts_used' ELSE 'finished' END;
     f      record;
     d      record;
     w      {schema}.waiting; -- as it is to be
@@ -61,7 +64,7 @@ BEGIN
         IF FOUND THEN
             IF p_args IS NOT NULL AND {schema}.is_envelope(w.args) THEN RETURN 'encrypted'; END IF;
             IF v_due >= {schema}.expires_at(w.attributes) THEN RETURN 'expires'; END IF;
-            IF p_max <= w.attempt THEN RETURN 'attempts_used'; END IF;
+            IF p_max <= w.attempt THEN RETURN v_used; END IF;
             DELETE FROM {schema}.waiting h WHERE h.id = p_id;
             IF w.state = 'no_handler' AND NOT v_now THEN w.state := 'scheduled'; END IF;
             IF w.state = 'keyed' THEN -- available, as what stands in the log
@@ -94,7 +97,7 @@ BEGIN
             FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id;
         IF p_args IS NOT NULL AND {schema}.is_envelope(w.args) THEN RETURN 'encrypted'; END IF;
         IF v_due >= {schema}.expires_at(w.attributes) THEN RETURN 'expires'; END IF;
-        IF p_max <= w.attempt THEN RETURN 'attempts_used'; END IF; -- a dead job gets them anew
+        IF p_max <= w.attempt THEN RETURN v_used; END IF; -- a dead job gets them anew
         v_now := coalesce(v_now, true);
         -- A repeated edit does not move it again.
         IF v_now AND coalesce(p_max, w.max_attempts) = w.max_attempts AND coalesce(p_args, w.args)::text = w.args::text AND EXISTS (
@@ -142,7 +145,7 @@ BEGIN
     IF {schema}.is_envelope(args::text::json) THEN
         RAISE 'args cannot be set to an encrypted envelope: it is sealed for one job; enqueue another job' USING ERRCODE = 'WL004';
     END IF;
-    RETURN {schema}.edit_job(id, scheduled_at, NULL, queue, priority, max_attempts, args::text::json);
+    RETURN {schema}.edit_job(id, scheduled_at, NULL, queue, priority, max_attempts, args::text::json, true);
 END $$;
 
 -- expires_at(attributes): from when on the job is not started any more; NULL: never.

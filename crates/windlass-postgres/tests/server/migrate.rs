@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 use windlass_conformance::steps::{LATER, QUEUE, job, jobs, worker};
 use windlass_core::{
-    Args, CancelReply, Conflict, Disposition, EnqueuedUnique, ErrorKind, JobId, JobStore, Load,
-    MigrationReport, OnConflict, Program, Result, Settled, Store, Unique, WorkerSpec,
+    Args, CancelReply, Conflict, Disposition, EditReply, EnqueuedUnique, ErrorKind, JobEdit, JobId, JobStore,
+    Load, MigrationReport, OnConflict, Program, Result, Settled, Store, Unique, WorkerSpec,
 };
 use windlass_postgres::PostgresStore;
 
@@ -397,6 +397,33 @@ async fn unique_jobs_are_replaced_under_older_definitions() {
     store.enqueue_unique(&until_started).await.unwrap();
     let told = fixture.text("SELECT count(*) FROM windlass.unique_key WHERE NOT until_finished");
     assert_eq!(client.query_one(&told, &[]).await.unwrap().get::<_, i64>(0), 1);
+}
+
+/// That a job has used its attempts is said to programs that know the word; to those of before a job is left alone in one of theirs. A program of now works on a schema of before, also in one connection
+/// through a migration.
+#[tokio::test]
+async fn older_programs_edit_and_older_definitions_are_edited_with() {
+    let fixture = Fixture::fresh().await;
+    let (store, client) = (Arc::new(fixture.store().await) as Arc<dyn Store>, fixture.sql().await);
+    let id = store.enqueue(&jobs(1)).await.unwrap()[0];
+    let worker = worker(&store, &[QUEUE], &[], LATER).await;
+    let later = Disposition::Retry { delay: LATER, error: "no".into() };
+    assert_eq!(worker.except(&worker.take_one().await, later).await, Settled::Accepted);
+    let once = JobEdit::new().with_max_attempts(1);
+    assert_eq!(store.edit(&[id], &once).await.unwrap(), [EditReply::AttemptsUsed]);
+    let of_before = fixture.text("SELECT windlass.edit_job($1, NULL, NULL, NULL, NULL, 1, NULL)");
+    let told = async || client.query_one(&of_before, &[&id.0]).await.unwrap().get::<_, String>(0);
+    assert_eq!(told().await, "finished");
+
+    let older = "DROP FUNCTION windlass.edit_job;
+        CREATE FUNCTION windlass.edit_job(bigint, timestamptz, double precision, text, integer, integer, json) RETURNS text
+            LANGUAGE sql AS $$ SELECT 'edited' $$";
+    client.batch_execute(&fixture.text(older)).await.unwrap();
+    let store = fixture.store().await;
+    assert_eq!(store.edit(&[id], &once).await.unwrap(), [EditReply::Edited]);
+    store.migrate().await.unwrap();
+    assert_eq!(store.edit(&[id], &once).await.unwrap(), [EditReply::AttemptsUsed]);
+    assert_eq!(told().await, "finished");
 }
 
 /// A schema that an older program made has no batches of results; they are kept one by one there.
