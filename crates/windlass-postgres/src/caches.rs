@@ -34,6 +34,8 @@ pub(crate) struct Caches {
     pub(crate) replace_is_told: Newer,
     /// Whether edit_job says of a job that it has used its attempts.
     pub(crate) edit_tells_all: Newer,
+    /// Whether there is available_now.
+    pub(crate) available_now: Newer,
 }
 
 /// Whether a definition is as programs have it since some time, and when that was read. No program takes that back, and another may migrate.
@@ -97,7 +99,7 @@ impl Caches {
     /// Reads the segment and the definitions again: the schema may have been made anew.
     pub(crate) fn clear(&self) {
         *lock(&self.segment_read_at) = None;
-        for newer in [&self.replace_is_told, &self.edit_tells_all] {
+        for newer in [&self.replace_is_told, &self.edit_tells_all, &self.available_now] {
             newer.forget();
         }
     }

@@ -33,14 +33,16 @@ const BY_NAME: &str = "ORDER BY name COLLATE \"C\"";
 
 pub(crate) async fn any_available(db: &Database, queues: &[String], kinds: &[String]) -> Result<bool> {
     let connection = db.client("look for available jobs").await?;
-    let row = connection
-        .query_one(
-            &db.sql("SELECT {schema}.any_available($1, $2)"),
-            &[(&queues, Type::TEXT_ARRAY), (&kinds, Type::TEXT_ARRAY)],
-            Effect::Repeatable,
-        )
-        .await?;
-    get(&row, 0)
+    let params: [Param<'_>; 2] = [(&queues, Type::TEXT_ARRAY), (&kinds, Type::TEXT_ARRAY)];
+    let ask =
+        async |sql: &str| get(&connection.query_one(&db.sql(sql), &params, Effect::Repeatable).await?, 0);
+    if db.caches.available_now.known() != Some(false) {
+        match ask("SELECT {schema}.available_now($1, $2)").await {
+            Err(error) if error.kind() == ErrorKind::SchemaMissing => db.caches.available_now.note(false),
+            answer => return answer,
+        }
+    }
+    ask("SELECT {schema}.any_available($1, $2)").await // of a schema that is yet to be migrated
 }
 
 pub(crate) async fn coming(db: &Database, queues: &[String]) -> Result<Coming> {

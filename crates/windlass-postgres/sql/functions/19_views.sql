@@ -83,11 +83,11 @@ BEGIN
         FROM unnest(lo || v_next.lo, lo_id || v_next.lo_id, hi || v_next.hi) AS r(lo, lo_id, hi);
 END $$;
 
--- any_available(queues, kinds): whether a worker of these queues and kinds (none: all) would find a job now, or when those are promoted
+-- available_now(queues, kinds): whether a worker of these queues and kinds (none: all) would find a job now, or when those are promoted
 -- whose time has come. Jobs of the log and due ones count whatever their kind: a worker that does not know it puts them aside. What was cancelled there does not, but where it is more
 -- than 100,000 jobs: claims step over those, and take them away.
 -- Cost: four probes per lane, for each job that comes first and was cancelled 0.5 us, and the index entries of what was promoted in it since the oldest open transaction began: some 300 pages for 50,000 jobs.
-CREATE OR REPLACE FUNCTION {schema}.any_available(p_queues text[], p_kinds text[]) RETURNS boolean
+CREATE OR REPLACE FUNCTION {schema}.available_now(p_queues text[], p_kinds text[]) RETURNS boolean
     LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
@@ -194,6 +194,14 @@ BEGIN
             lease_ms := greatest(lease_ms, v_worker.lease);
         END IF;
     END LOOP;
+END $$;
+
+-- any_available(queues, kinds): the same, and whether workers hold jobs of these queues whose lease is over: for programs of before, which work until there is nothing more by this alone. Cost: as both.
+CREATE OR REPLACE FUNCTION {schema}.any_available(p_queues text[], p_kinds text[]) RETURNS boolean
+    LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN {schema}.available_now(p_queues, p_kinds) OR (SELECT c.held > 0 FROM {schema}.coming(p_queues) c);
 END $$;
 
 -- lane_counts(lane, exact): how many jobs of a lane are in each state but running. A count is exact up to `exact` rows of its

@@ -6,7 +6,7 @@ GRANT SELECT ON TABLE {schema}.migration, {schema}.setting, {schema}.retention_r
     {schema}.worker, {schema}.leader, {schema}.slot, {schema}.came_back, {schema}.no_handler TO {role};
 GRANT SELECT ON TABLE {schema}.jobs, {schema}.queues, {schema}.cursor, {schema}.unclaimed, {schema}.exceptional TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.job_record, {schema}.records_at, {schema}.ended_jobs, {schema}.history, {schema}.result, {schema}.progress, {schema}.tags_of, {schema}.list_jobs, {schema}.args_contain, {schema}.error_contains, {schema}.is_envelope, {schema}.open_available, {schema}.open_running,
-    {schema}.open_completed, {schema}.open_waiting, {schema}.open_dead, {schema}.any_available, {schema}.coming, {schema}.lane_counts,
+    {schema}.open_completed, {schema}.open_waiting, {schema}.open_dead, {schema}.any_available, {schema}.available_now, {schema}.coming, {schema}.lane_counts,
     {schema}.unclaimed_ranges, {schema}.unclaimed_estimate, {schema}.unclaimed_on_pages, {schema}.cancelled_ahead, {schema}.last_uncancelled, {schema}.uncancelled, {schema}.claimed_estimate,
     {schema}.state_estimate, {schema}.page_tids, {schema}.rows_in_page, {schema}.counted_exactly, {schema}.startable_since, {schema}.no_handler_since, {schema}.waits_for_handler, {schema}.no_handler_places, {schema}.kinds_noted TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.find_job, {schema}.log_rows, {schema}.claim_of, {schema}.result_of, {schema}.open_claims,

@@ -143,8 +143,8 @@ async fn check(session: &Session, known: &[i64]) {
         .await;
     }
     // The index entries of the jobs that were promoted since the oldest open transaction began, here of another test, are walked.
-    bounded(session, "windlass.any_available('{q}', '{}')", 1_000).await;
-    bounded(session, "windlass.any_available('{none}', '{}')", 100).await;
+    bounded(session, "windlass.available_now('{q}', '{}')", 1_000).await;
+    bounded(session, "windlass.available_now('{none}', '{}')", 100).await;
     // Some 1,000 rows before and for each of 5 estimates, and as many probes for the completed ones: 6.7 ms at 10^7 jobs, all states deep, on a busy machine.
     bounded(session, "windlass.queues", 12_000).await;
 }

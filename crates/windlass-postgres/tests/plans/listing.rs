@@ -125,14 +125,14 @@ async fn what_is_to_be_stepped_over_is_not_walked() {
         )
         .await;
     // A claim has to step over them, but nobody has to come for that.
-    assert!(!session.value::<bool>("SELECT windlass.any_available('{q}', '{}')").await);
-    session.bounded("60,000 jobs are cancelled", "windlass.any_available('{q}', '{}')", 5_000).await;
+    assert!(!session.value::<bool>("SELECT windlass.available_now('{q}', '{}')").await);
+    session.bounded("60,000 jobs are cancelled", "windlass.available_now('{q}', '{}')", 5_000).await;
     let list = "windlass.list_jobs('available', NULL, NULL, NULL, 100)";
     session.bounded("60,000 jobs are cancelled", list, 50_000).await;
     session.run("DELETE FROM windlass.cancelled_in_log WHERE job_id < (SELECT max(job_id) - 16 * 50 FROM windlass.cancelled_in_log)").await;
     session.run("DELETE FROM windlass.job WHERE id < (SELECT max(id) - 16 * 50 FROM windlass.job)").await;
     assert!(
-        !session.value::<bool>("SELECT windlass.any_available('{q}', '{}')").await,
+        !session.value::<bool>("SELECT windlass.available_now('{q}', '{}')").await,
         "fifty are looked at"
     );
 }
@@ -149,6 +149,6 @@ async fn a_look_for_work_reads_no_worker() {
     for _ in 0..100 {
         session.run("UPDATE windlass.worker SET heartbeat_at = clock_timestamp()").await;
     }
-    session.bounded("2,000 heartbeats are kept", "windlass.any_available('{none}', '{}')", 20).await;
+    session.bounded("2,000 heartbeats are kept", "windlass.available_now('{none}', '{}')", 20).await;
     reader.batch_execute("ROLLBACK").await.unwrap();
 }

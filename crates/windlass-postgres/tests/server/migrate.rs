@@ -3,7 +3,7 @@
 use crate::cluster::Fixture;
 use std::{sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
-use windlass_conformance::steps::{LATER, QUEUE, job, jobs, worker};
+use windlass_conformance::steps::{LATER, QUEUE, TINY_LEASE, eventually, job, jobs, worker};
 use windlass_core::{
     Args, CancelReply, Conflict, Disposition, EditReply, EnqueuedUnique, ErrorKind, JobEdit, JobId, JobStore,
     Load, MigrationReport, OnConflict, Program, Result, Settled, Store, Unique, WorkerSpec,
@@ -424,6 +424,32 @@ async fn older_programs_edit_and_older_definitions_are_edited_with() {
     store.migrate().await.unwrap();
     assert_eq!(store.edit(&[id], &once).await.unwrap(), [EditReply::AttemptsUsed]);
     assert_eq!(told().await, "finished");
+}
+
+/// Programs of before work until nothing is left by any_available alone, so it tells them of what dead workers hold. Those of now ask for that by itself, and work on a schema of before.
+#[tokio::test]
+async fn older_programs_are_told_of_what_dead_workers_hold() {
+    let fixture = Fixture::fresh().await;
+    let (store, client) = (Arc::new(fixture.store().await) as Arc<dyn Store>, fixture.sql().await);
+    store.enqueue(&jobs(1)).await.unwrap();
+    worker(&store, &[QUEUE], &[], TINY_LEASE).await.take_one().await;
+    let queues = [QUEUE.to_owned()];
+    let of_before = fixture.text(&format!("SELECT windlass.any_available('{{{QUEUE}}}', '{{}}')"));
+    let told = async || client.query_one(&of_before, &[]).await.unwrap().get::<_, bool>(0);
+    eventually("the lease is over", || async { told().await.then_some(()) }).await;
+    assert!(!store.any_available(&queues, &[]).await.unwrap());
+    store.pause(QUEUE, true).await.unwrap();
+    assert!(!told().await);
+
+    let older = "ALTER FUNCTION windlass.available_now RENAME TO available_of_now;
+        CREATE OR REPLACE FUNCTION windlass.any_available(p_queues text[], p_kinds text[]) RETURNS boolean LANGUAGE sql AS 'SELECT true'";
+    client.batch_execute(&fixture.text(older)).await.unwrap();
+    let store = fixture.store().await;
+    for _ in 0..2 {
+        assert!(store.any_available(&queues, &[]).await.unwrap());
+    }
+    store.migrate().await.unwrap();
+    assert!(!store.any_available(&queues, &[]).await.unwrap());
 }
 
 /// A schema that an older program made has no batches of results; they are kept one by one there.

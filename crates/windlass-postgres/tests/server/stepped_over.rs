@@ -83,7 +83,7 @@ async fn compare(session: &Session, is_estimate: bool, when: &str) {
     let off = if is_estimate && is.0 > 0 { 10 + is.0 / 10 } else { 0 };
     assert!((said.0 - is.0).abs() <= off, "{when}: {said:?} {is:?}");
     assert_eq!(said.1, is.1, "{when}");
-    let any = session.value::<bool>("SELECT windlass.any_available('{q}', '{}')").await;
+    let any = session.value::<bool>("SELECT windlass.available_now('{q}', '{}')").await;
     assert_eq!(any, is.0 > 0, "{when}");
 }
 
