@@ -115,17 +115,18 @@ impl Allowance {
         self.free_slots() > 0 && self.permissions.allow(cost)
     }
 
-    /// How many jobs of a batch, which cost this, may start now. None of them while the store might let more of them start: it is asked before.
+    /// How many jobs of a batch, which cost this, may start now. None of them while the store might let all of the first `together` start: it is asked before.
     pub(crate) fn startable(
         &self,
-        costs: impl ExactSizeIterator<Item = u32> + Clone,
+        costs: impl Iterator<Item = u32> + Clone,
+        together: usize,
         concurrency: usize,
     ) -> usize {
         let free = self.free_slots();
-        if free < costs.len() && self.may_get_slots(concurrency) {
+        if free < together && self.may_get_slots(concurrency) {
             return 0;
         }
-        self.permissions.fit_together(costs.take(free))
+        self.permissions.fit_together(costs.take(free), together)
     }
 
     fn may_get_slots(&self, concurrency: usize) -> bool {

@@ -35,6 +35,18 @@ struct Gathering {
     cost: u64,
     /// When it is started even if it is not full; `None` when that is never.
     due: Option<Instant>,
+    /// For how many of its jobs the limits were asked, once they were.
+    asked: Option<usize>,
+}
+
+/// A batch that may start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DueBatch<'a> {
+    /// Its place.
+    pub(crate) at: usize,
+    pub(crate) jobs: &'a [Gathered],
+    /// How many of them start together if limits let them: those that came while these were asked take nothing away from it.
+    pub(crate) together: usize,
 }
 
 impl Gathering {
@@ -149,6 +161,7 @@ impl Gatherings {
                 jobs: Vec::new(),
                 cost: 0,
                 due: scope.asked_at().checked_add(batching.wait()),
+                asked: None,
             });
             self.open.len() - 1
         });
@@ -162,10 +175,19 @@ impl Gatherings {
         self.last = 0;
     }
 
-    /// The oldest batch that may start: its place, and its jobs.
-    pub(crate) fn due(&self, now: Instant) -> Option<(usize, &[Gathered])> {
+    /// The oldest batch that may start.
+    pub(crate) fn due(&self, now: Instant) -> Option<DueBatch<'_>> {
         let at = self.open.iter().position(|open| open.may_start(now, self.most))?;
-        Some((at, &self.open[at].jobs))
+        let Gathering { jobs, asked, .. } = &self.open[at];
+        let together = asked.map_or(jobs.len(), |asked| asked.min(jobs.len()));
+        Some(DueBatch { at, jobs, together })
+    }
+
+    /// The limits are asked for what may start now.
+    pub(crate) fn note_asked(&mut self, now: Instant) {
+        let most = self.most;
+        let startable = self.open.iter_mut().filter(|open| open.may_start(now, most));
+        startable.for_each(|open| open.asked = Some(open.jobs.len()));
     }
 
     /// The batch at that place, or so much of it. What is left of it waits again: the limits that hold it back would make
@@ -177,6 +199,7 @@ impl Gatherings {
             true => self.open.remove(at).jobs,
             false => {
                 open.due = Instant::now().checked_add(open.batching.wait());
+                open.asked = None;
                 let jobs = open.jobs.drain(..most).collect();
                 open.count_anew();
                 jobs

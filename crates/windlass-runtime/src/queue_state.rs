@@ -6,7 +6,7 @@ use crate::{
     disposition::Settlement,
     epoch::ClaimScope,
     estimate::Prefetch,
-    gathering::BatchedKinds,
+    gathering::{BatchedKinds, DueBatch},
     open_claims::OpenClaims,
     permissions::Next,
     popped::{Gathered, Popped},
@@ -151,7 +151,7 @@ impl State {
             return None;
         }
         let allowance = self.allowance.as_ref();
-        let Some((at, jobs)) = self.ready.due_batch() else {
+        let Some(DueBatch { at, jobs, together }) = self.ready.due_batch() else {
             let allows = match allowance {
                 None => self.ready.unbatched() > 0,
                 Some(allowance) => self.ready.next_one().is_some_and(|job| allowance.may_start(job.cost())),
@@ -159,7 +159,8 @@ impl State {
             return allows.then_some(Start::One);
         };
         let costs = jobs.iter().map(|job| job.popped.job.cost());
-        let most = allowance.map_or(jobs.len(), |allowance| allowance.startable(costs, self.capacity()));
+        let capacity = self.capacity();
+        let most = allowance.map_or(jobs.len(), |allowance| allowance.startable(costs, together, capacity));
         (most > 0).then_some(Start::Batch { at, most })
     }
 
@@ -174,7 +175,7 @@ impl State {
         }
         match self.ready.due_batch() {
             None => self.ready.costs().next().map(Next::one),
-            Some((_, jobs)) => Next::batch(jobs.iter().map(|job| job.popped.job.cost())),
+            Some(batch) => Next::batch(batch.jobs[..batch.together].iter().map(|job| job.popped.job.cost())),
         }
     }
 

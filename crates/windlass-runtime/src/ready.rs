@@ -1,6 +1,6 @@
 use crate::{
     epoch::ClaimScope,
-    gathering::{BatchedKinds, Gatherings, Most},
+    gathering::{BatchedKinds, DueBatch, Gatherings, Most},
     overtaking::{self, Keys},
     popped::{Gathered, Popped, is_suspect},
     ready_claim::ReadyClaim,
@@ -50,7 +50,7 @@ impl Ready {
         let batches = self.gatherings.iter().flat_map(|gatherings| gatherings.costs(Instant::now()));
         let claims = self.claims.iter().flat_map(|claim| claim.jobs.as_slice());
         let full = self.next_one().filter(|job| self.will_gather(job)).and_then(|_| self.due_batch());
-        let most = full.map_or(usize::MAX, |(_, batch)| self.jobs / batch.len() * batch.len());
+        let most = full.map_or(usize::MAX, |batch| self.jobs / batch.jobs.len() * batch.jobs.len());
         let ends = full.is_none();
         let claims = claims.take_while(move |job| !(ends && self.will_gather(job))).take(most);
         batches.chain(claims.map(ClaimedJob::cost))
@@ -148,8 +148,8 @@ impl Ready {
         popped
     }
 
-    /// The oldest batch that is full or has waited long enough: its place, and its jobs.
-    pub(crate) fn due_batch(&self) -> Option<(usize, &[Gathered])> {
+    /// The oldest batch that is full or has waited long enough.
+    pub(crate) fn due_batch(&self) -> Option<DueBatch<'_>> {
         let gatherings = self.gatherings.as_ref().filter(|gatherings| gatherings.len() > 0)?;
         gatherings.due(Instant::now())
     }

@@ -43,6 +43,9 @@ impl QueueRunner {
         let State { allowance, ready, .. } = &mut *state;
         let costs = ready.costs().filter(|_| next.is_some());
         let need = allowance.as_mut()?.need(worker, held, costs, capacity, more);
+        if !need.starts.is_empty() {
+            ready.gatherings.iter_mut().for_each(|gatherings| gatherings.note_asked(Instant::now()));
+        }
         Some(need.of_queue(self.queue()))
     }
 

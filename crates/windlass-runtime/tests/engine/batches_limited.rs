@@ -136,6 +136,32 @@ async fn workers_that_share_a_limit_fill_their_batches() {
     }
 }
 
+/// Jobs that join a batch while the store is asked for it take nothing away from it: what the store counted starts.
+#[tokio::test(start_paused = true)]
+async fn what_was_let_start_is_used_though_more_jobs_come_meanwhile() {
+    for wait in [Duration::ZERO, 50 * MS, 200 * MS] {
+        let rate = RateLimit::new(300, 5 * SECOND);
+        let (store, log, calls) = (costs::limited(rate).await, Log::default(), Arc::new(AtomicUsize::new(0)));
+        store.plan(|call| Fault::Slow(if call == Call::Share { 20 * MS } else { MS }));
+        let (log_of, calls_of) = (log.clone(), Arc::clone(&calls));
+        let handlers = Handlers::default().on_batch("row", (100, wait), None, move |jobs| {
+            jobs.iter().for_each(|job| log_of.begin(job));
+            calls_of.fetch_add(1, Ordering::Relaxed);
+            async move { vec![Outcome::Complete(None); jobs.len()] }
+        });
+        let engine = WorkerEngine::start(store.shared(), config(10), Arc::new(handlers)).await.unwrap();
+        for _ in 0..400 {
+            log.add(&store, "row", 0, &[1]);
+            sleep(4 * MS).await;
+        }
+        sleep(SECOND).await;
+        log.check(&rate);
+        let (started, calls) = (log.started(), calls.load(Ordering::Relaxed));
+        assert!(started >= 285, "{started} of 300 started in {calls} calls of jobs that wait {wait:?}");
+        engine.shutdown().await;
+    }
+}
+
 /// A batch is full when no more of its jobs could start with it.
 #[tokio::test(start_paused = true)]
 async fn a_batch_does_not_wait_for_what_costs_too_much() {
