@@ -14,6 +14,7 @@ mod settling;
 mod sharing;
 mod spec;
 mod table;
+mod telling;
 mod time_limits;
 mod wanting;
 
@@ -217,6 +218,7 @@ impl RemoteWorker {
             }
             Phase::Live | Phase::Draining => {}
         }
+        self.tell_when_due();
         let asked_at = Instant::now();
         if !self.lock().is_fresh(Self::FRESH) {
             let load = self.load().now();

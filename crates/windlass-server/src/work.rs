@@ -30,7 +30,7 @@ use std::{
 use tokio::{
     sync::OnceCell,
     task::JoinSet,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 use waiters::Waiters;
@@ -191,9 +191,17 @@ impl Work {
         }
     }
 
-    /// Forgets who was silent for so long that its jobs are others' by now.
+    /// Forgets who was silent for so long that its jobs are others' by now. Tells the store what was measured, also of those who say nothing.
     fn sweep(&self) {
-        self.lock().retain(|_, member| !member.is_forgotten());
+        self.lock().retain(|_, member| {
+            let is_forgotten = member.is_forgotten();
+            if is_forgotten {
+                member.remote.tell_rest();
+            } else {
+                member.remote.tell_when_due();
+            }
+            !is_forgotten
+        });
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<WorkerId, Arc<Member>>> {
@@ -218,9 +226,14 @@ fn gone(id: WorkerId) -> Problem {
 
 /// Wakes those who wait when there may be jobs for them.
 async fn listen(work: Weak<Work>, mut hints: Hints, stop: CancellationToken) {
+    let mut next_sweep = Instant::now();
     loop {
         let Some(work) = work.upgrade() else { return };
-        work.sweep();
+        // Hints come more often than there is something to sweep.
+        if next_sweep <= Instant::now() {
+            work.sweep();
+            next_sweep = Instant::now() + POLL;
+        }
         let waiters = Arc::clone(&work.waiters);
         drop(work);
         if waiters.is_empty() {

@@ -11,15 +11,15 @@ use crate::{
     ending::Ending,
     epoch::Phase,
     lend::{HandIn, Ticket},
-    meter::{Begun, INTERVAL, tell},
+    meter::Begun,
     refused::{MOST_REFUSALS, instead, is_defect},
     suspect,
 };
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    sync::{Arc, PoisonError},
+    sync::Arc,
 };
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 use tracing::warn;
 use windlass_core::{
     ClaimRef, Completion, Exception, JobId, JobSet, Outcome, Result, RetryPolicy, SettleReply, SettleRequest,
@@ -155,16 +155,6 @@ impl RemoteWorker {
             reply
         };
         Ok(tickets.into_iter().zip(before).map(reply).collect())
-    }
-
-    /// Tells the store what was measured, beside its caller, every ten seconds: this worker has no task of its own.
-    fn tell_when_due(&self) {
-        let mut told_at = self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if told_at.elapsed() >= INTERVAL {
-            *told_at = Instant::now();
-            let (store, timings) = (Arc::clone(&self.store), self.meter.take());
-            tokio::spawn(async move { tell(&*store, timings).await });
-        }
     }
 
     fn measured(&self, job: JobId, attempt: &Attempted) {

@@ -3,7 +3,7 @@
 use crate::fake::{Call, FakeStore, Fault};
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
-use windlass_core::{Args, ErrorKind, JobState, JobStore, NewJob, Outcome};
+use windlass_core::{Args, ErrorKind, JobState, JobStore, NewJob, Outcome, TimingRequest, TimingStore};
 use windlass_runtime::remote::{HandIn, QueueConfig, RemoteJob, RemoteSpec, RemoteWorker, Settled};
 
 /// Longer than an encrypted job waits for somebody who can open it.
@@ -49,6 +49,51 @@ async fn what_is_to_be_settled_of_a_job_again_is_not_taken_for_settled() {
     assert!(worker.take(None, &losses).await.unwrap().is_empty());
     assert_eq!(store.model().job(id).state, JobState::Retryable);
     worker.end().await.unwrap();
+}
+
+/// How many attempts the store was told of.
+async fn attempts_told(store: &FakeStore) -> u64 {
+    let mut request = TimingRequest::last(Duration::from_secs(86_400));
+    request.step = Duration::from_secs(86_400);
+    let timings = store.timings(&request).await.unwrap();
+    timings.timed.iter().map(|timed| timed.run.summary().count).sum()
+}
+
+/// A worker that settled some jobs, and no more since.
+async fn settled_some(store: &FakeStore) -> Arc<RemoteWorker> {
+    let worker = register(store, 3).await;
+    store.add("q", "test", 3);
+    let taken = worker.take(None, &worker.losses()).await.unwrap();
+    let done = |job: &RemoteJob| HandIn { ticket: job.ticket, outcome: Outcome::Complete(None) };
+    worker.settle(taken.iter().map(done).collect()).await.unwrap();
+    assert_eq!(attempts_told(store).await, 0, "every ten seconds");
+    worker
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_measured_is_told_by_who_only_waits_for_jobs_and_of_who_says_nothing() {
+    for is_silent in [false, true] {
+        let store = FakeStore::new();
+        let worker = settled_some(&store).await;
+        sleep(Duration::from_secs(10)).await;
+        if is_silent {
+            worker.tell_when_due();
+        } else {
+            worker.beat().await.unwrap();
+        }
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(attempts_told(&store).await, 3, "silent: {is_silent}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_forgotten_leaves_what_was_measured() {
+    let store = FakeStore::new();
+    let worker = settled_some(&store).await;
+    worker.tell_rest();
+    drop(worker);
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(attempts_told(&store).await, 3);
 }
 
 /// A settlement that the store cannot take for some seconds is no reason to give up what a worker did; one that it never takes costs that job alone.

@@ -1,4 +1,4 @@
-use super::site::Site;
+use super::{site::Site, work::done};
 use crate::Role::{Operator, Viewer};
 use serde_json::{Value, json};
 use windlass::{Args, Context, NewJob, Outcome, RawJob, Worker};
@@ -22,6 +22,21 @@ async fn worked(site: &Site) -> String {
     }
     worker.shutdown().await;
     bad.to_string()
+}
+
+/// A worker over HTTP is measured here, and tells nothing by itself.
+#[tokio::test(start_paused = true)]
+async fn what_was_measured_of_an_http_worker_is_told_though_it_says_nothing_more() {
+    let site = Site::in_memory();
+    let job = NewJob::new("good", Args::parse("{}").unwrap()).with_queue("mail");
+    site.client.enqueue(job).await.unwrap();
+    let worker = site.register(json!({ "queues": { "mail": 1 }, "lease_s": 600 })).await;
+    let jobs = site.jobs(&worker).await;
+    site.turn(&worker, json!({ "done": [done(&jobs[0], "complete")], "want": {} })).await;
+    assert_eq!(site.get("/timings").await.is(200)["timed"], json!([]));
+    tokio::time::sleep(std::time::Duration::from_secs(12)).await;
+    let timed = site.get("/timings?last_s=86400&step_s=86400").await.is(200)["timed"].clone();
+    assert_eq!((&timed[0]["kind"], &timed[0]["run"]["count"]), (&json!("good"), &json!(1)), "{timed}");
 }
 
 #[tokio::test]
