@@ -27,6 +27,14 @@ function pool (t: TestContext): pg.Pool {
   return pool
 }
 
+/** A connection that is in no transaction but those that a test begins. */
+async function connected (t: TestContext): Promise<pg.Client> {
+  const client = new pg.Client(server)
+  await client.connect()
+  t.after(() => client.end())
+  return client
+}
+
 async function begin (pool: pg.Pool, work: (client: pg.PoolClient) => Promise<unknown>): Promise<unknown> {
   const client = await pool.connect()
   try {
@@ -137,12 +145,38 @@ onPostgres('a job that was taken away cannot be completed, and its effects are r
 })
 
 onPostgres('a database without Windlass says what to do', async (_, t) => {
-  const db = pool(t)
+  const db = await connected(t)
   const statement = enqueueSql(mail, { to: 'a' }, { schema: 'not_there' })
   await assert.rejects(db.query(...statement), { code: '3F000' })
   const elsewhere = new Windlass(`${server}?schema=not_there`)
   t.after(() => elsewhere.close())
   await assert.rejects(elsewhere.enqueueIn(db, mail, { to: 'a' }), { name: 'SchemaMismatch', message: /not installed in the database of this connection; .* `npx windlass --store URL migrate`/ })
+})
+
+onPostgres('enqueueIn refuses what is in no transaction, and says what enqueues without one', async ({ windlass }, t) => {
+  const sql = postgresJs(server, { max: 1 })
+  const source = await new DataSource({ type: 'postgres', url: server }).initialize()
+  t.after(() => Promise.all([sql.end(), source.destroy()]))
+  const refused = { name: 'InvalidOption', message: /^a pool is in no transaction, so the job would be there also when yours rolls back: .*windlass\.enqueue does it, or a statement of enqueueSql/ }
+  const unique = { unique: { key: 'k' }, tags: ['x'] } // by a statement of the engine
+  for (const each of [pool(t), sql, source]) {
+    await assert.rejects(windlass.enqueueIn(each, mail, { to: 'a' }), refused)
+    await assert.rejects(windlass.enqueueIn(each, mail, { to: 'a' }, unique), refused)
+    await assert.rejects(windlass.enqueueManyIn(each, mail, [{ to: 'a' }, { to: 'b' }]), refused)
+  }
+  assert.deepEqual((await windlass.jobs()).jobs, [])
+})
+
+onPostgres('what is in a transaction is no pool: a savepoint and a reserved connection of postgres.js', async ({ windlass }, t) => {
+  const sql = postgresJs(server, { max: 2 })
+  t.after(() => sql.end())
+  const saved = await sql.begin(tx => tx.savepoint(point => windlass.enqueueIn(point, mail, { to: 'a' })))
+  const reserved = await sql.reserve()
+  await reserved`begin`
+  const id = await windlass.enqueueIn(reserved, mail, { to: 'b' })
+  await reserved`commit`
+  reserved.release()
+  for (const each of [saved, id]) assert.equal((await windlass.job(each))!.state, 'available')
 })
 
 onPostgres('completeIn refuses what is in no transaction', async ({ windlass }, t) => {
@@ -218,7 +252,7 @@ onPostgres('completeIn refuses transactions that could not see a lost lease', as
 })
 
 onPostgres('what enqueue takes and refuses, plain SQL does', async ({ windlass }, t) => {
-  const db = pool(t)
+  const db = await connected(t)
   const id = await windlass.enqueueIn(db, defineJob<object>('open', { encrypted: false }), {}) // as of `encrypted: isProduction`
   assert.equal((await windlass.job(id))!.state, 'available')
   const now = new Date()
@@ -231,7 +265,7 @@ onPostgres('what enqueue takes and refuses, plain SQL does', async ({ windlass }
 })
 
 onPostgres('idempotency keys and unique jobs work by SQL', async ({ windlass }, t) => {
-  const db = pool(t)
+  const db = await connected(t)
   const once = () => windlass.enqueueIn(db, mail, { to: 'a' }, { idempotencyKey: 'k1', delay: '1h' })
   assert.equal(await once(), await once())
   const index = defineJob<{ user: number }>('index', { unique: { fields: ['user'], onConflict: 'error' } })
@@ -250,7 +284,7 @@ onPostgres('idempotency keys and unique jobs work by SQL', async ({ windlass }, 
 })
 
 onPostgres('unique jobs with any option are enqueued in a transaction', async ({ windlass }, t) => {
-  const db = pool(t)
+  const [db, client] = [pool(t), await connected(t)]
   const index = defineJob<{ user: number, change?: string }>('index', { unique: { fields: ['user'] }, timeout: '5m', maxAttempts: 7 })
   const options = {
     key: 'acme', meta: { r: 1 }, tags: ['x'], cost: 2, priority: -3, queue: 'q', retryPolicy: { backoff: 'fixed' as const, base: '1m' },
@@ -264,14 +298,14 @@ onPostgres('unique jobs with any option are enqueued in a transaction', async ({
   assert.deepEqual(await shown(ids[0]!), await shown(byApi.id))
   assert.deepEqual((await windlass.job(ids[0]!))!.args, { user: 3 })
   const replace = { unique: { fields: ['user'], onConflict: 'replace' as const } }
-  assert.equal(await windlass.enqueueIn(db, index, { user: 3, change: 'y' }, { ...options, ...replace }), ids[0])
+  assert.equal(await windlass.enqueueIn(client, index, { user: 3, change: 'y' }, { ...options, ...replace }), ids[0])
   assert.deepEqual((await windlass.job(ids[0]!))!.args, { user: 3, change: 'y' })
-  await assert.rejects(windlass.enqueueIn(db, index, { user: 3 }, { unique: { fields: ['user'], onConflict: 'error' } }), UniqueConflict)
-  await assert.rejects(windlass.enqueueIn(db, index, { user: 3 }, { cost: 0 }), /cost/)
+  await assert.rejects(windlass.enqueueIn(client, index, { user: 3 }, { unique: { fields: ['user'], onConflict: 'error' } }), UniqueConflict)
+  await assert.rejects(windlass.enqueueIn(client, index, { user: 3 }, { cost: 0 }), /cost/)
 })
 
 onPostgres('options that hold by API hold by SQL', async ({ windlass }, t) => {
-  const db = pool(t)
+  const db = await connected(t)
   const options = {
     scheduledAt: new Date('2031-01-01T00:00:00Z'), expiresAt: new Date('2032-01-01T00:00:00Z'), timeout: 1_500, tags: ['a', 'b'], cost: 3, key: 'k',
     meta: { delay_ms: 1, n: null }, priority: 7, queue: 'q', maxAttempts: 2, retryPolicy: { backoff: 'linear' as const, base: '1s', max: '1m', jitter: 0.5 },
@@ -286,9 +320,7 @@ onPostgres('options that hold by API hold by SQL', async ({ windlass }, t) => {
 })
 
 onPostgres('what is refused leaves the transaction as it was', async ({ windlass }, t) => {
-  const client = new pg.Client(server)
-  await client.connect()
-  t.after(() => client.end())
+  const client = await connected(t)
   const any = defineJob<unknown>('any')
   await client.query('begin')
   for (const [args, options, name] of [
@@ -324,24 +356,25 @@ onPostgres('a job is stored in a transaction at once, whatever Windlass itself r
 })
 
 onPostgres('unique jobs of a transaction take their keys in one order, and answer in that of the call', async ({ windlass, url }, t) => {
+  const db = await connected(t)
   const index = defineJob<object>('index', { unique: { fields: ['user', 'of'] } })
   const jobs = [3, 20, 1, 100].map(user => ({ user, of: { b: 1, a: user } }))
-  const ids = await windlass.enqueueManyIn(pool(t), index, jobs)
+  const ids = await windlass.enqueueManyIn(db, index, jobs)
   assert.deepEqual((await Promise.all(ids.map(id => windlass.job(id)))).map(job => job!.args), jobs)
   // By any statement, in the order of the keys themselves: two that took the same ones in two orders would wait for each other.
   const schema = new URL(url).searchParams.get('schema')!
   const of = (from: number) => Array.from({ length: 20 }, (_, n) => ({ user: from + n, of: `"${n}` }))
-  await windlass.enqueueManyIn(pool(t), index, of(1_000), { tags: ['x'] })
-  await windlass.enqueueManyIn(pool(t), defineJob<object>('all', { queue: 'q', unique: { args: true, in: 'queue' } }), of(2_000))
-  await windlass.enqueueManyIn(pool(t), index, of(3_000))
-  const { rows } = await pool(t).query(`SELECT key::text FROM "${schema}".unique_key ORDER BY ctid`)
+  await windlass.enqueueManyIn(db, index, of(1_000), { tags: ['x'] })
+  await windlass.enqueueManyIn(db, defineJob<object>('all', { queue: 'q', unique: { args: true, in: 'queue' } }), of(2_000))
+  await windlass.enqueueManyIn(db, index, of(3_000))
+  const { rows } = await db.query(`SELECT key::text FROM "${schema}".unique_key ORDER BY ctid`)
   const keys: string[] = rows.map(({ key }) => key)
   assert.equal(keys.length, 64)
   for (const from of [0, 4, 24, 44]) assert.deepEqual(keys.slice(from, from === 0 ? 4 : from + 20), keys.slice(from, from === 0 ? 4 : from + 20).sort(), `from ${from}`)
 })
 
 onPostgres('of unique jobs of one call with one key the first is kept, or the last replaces it', async ({ windlass }, t) => {
-  const db = pool(t)
+  const db = await connected(t)
   const job = defineJob<{ user: number, said: string }>('job')
   const args = [{ user: 3, said: 'first' }, { user: 2, said: 'second' }, { user: 1, said: 'last' }]
   for (const options of [{}, { tags: ['x'] }]) { // by plain SQL, and by a statement of the engine

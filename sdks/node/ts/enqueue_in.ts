@@ -5,7 +5,7 @@ import { Unsupported } from './errors.js'
 import { addon, direct } from './native.js'
 import type { EnqueueOptions } from './options.js'
 import { idsOf, runSql, type EnqueueSqlOptions } from './sql/enqueue_by.js'
-import type { Executor, Row } from './sql/executor.js'
+import { refusePool, type Executor, type Row } from './sql/executor.js'
 import { beyondSql, enqueueManySql, type Statement } from './sql/statements.js'
 
 /** Enqueues jobs of one kind in somebody's transaction; their ids in order. */
@@ -13,8 +13,12 @@ export async function enqueueIn (on: Connection, executor: Executor, job: JobDef
   const schema = on.schema()
   if (schema === undefined) throw new Unsupported('unsupported', 'only a postgres:// store works inside transactions of yours')
   needsJob(job)
+  refusePool(executor, INSTEAD)
   return sending(on, job, args, options, async (options = {}) => store(on, schema, executor, job, args, options))
 }
+
+const INSTEAD = 'the job would be there also when yours rolls back: pass the connection that it is open on. ' +
+  'Without a transaction windlass.enqueue does it, or a statement of enqueueSql (windlass/sql) by your pool'
 
 async function store (on: Connection, schema: string, executor: Executor, job: JobDefinition, args: unknown[], options: EnqueueSqlOptions): Promise<number[]> {
   const { schema: other, idempotencyKey, ...rest } = options

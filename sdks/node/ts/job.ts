@@ -132,7 +132,7 @@ export class Job<Args = unknown> {
    */
   async completeIn (executor: Executor): Promise<void> {
     const { native } = this.#running()
-    refusePool(executor)
+    refusePool(executor, 'the job would be completed apart from its effects: pass the connection that your transaction is open on')
     const { text, params } = JSON.parse(direct(() => native.completeSql(this.ticket))) as { text: string, params: Array<{ value: unknown }> }
     // As texts, which every driver can pass.
     await runInTransaction(executor, [text.replace(/\$(\d+)::/g, '$$$1::text::'), params.map(param => String(param.value))])

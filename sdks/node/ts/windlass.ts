@@ -96,7 +96,7 @@ export class Windlass {
 
   /**
    * Enqueues a job in a transaction of your own, through your own driver: it exists if and when that commits. Takes a client of pg, a `sql`
-   * of postgres.js, a query runner of TypeORM, or what `fromDrizzle`, `fromPrisma`, `fromKnex` or `fromKysely` make of theirs.
+   * of postgres.js, a query runner of TypeORM, or what `fromDrizzle`, `fromPrisma`, `fromKnex` or `fromKysely` make of theirs; refuses pools, which are in none.
    */
   async enqueueIn<J extends JobDefinition> (executor: Executor, job: J, args: ArgsInput<J>, options?: EnqueueSqlOptions): Promise<number> {
     return (await this.enqueueManyIn(executor, job, [args], options))[0]!

@@ -33,10 +33,10 @@ export function runner (executor: Executor): Run {
     'or fromDrizzle(tx, sql), fromPrisma(tx), fromKnex(trx), fromKysely(trx)')
 }
 
-/** Refuses what has no transaction of its own: each statement would commit by itself, apart from what it is to commit with. */
-export function refusePool (executor: Executor): void {
+/** Refuses what has no transaction of its own: each statement would commit by itself, apart from what it is to commit with. `instead` says what happens, and what to do. */
+export function refusePool (executor: Executor, instead: string): void {
   // A pool of pg, the sql of postgres.js outside of `begin`, a DataSource of TypeORM.
   const { totalCount, begin, createQueryRunner } = (executor ?? {}) as unknown as Record<string, unknown>
   if (totalCount === undefined && begin === undefined && createQueryRunner === undefined) return
-  throw new InvalidOption('invalid_option', 'a pool is in no transaction, so the job would be completed apart from its effects: pass the connection that your transaction is open on')
+  throw new InvalidOption('invalid_option', `a pool is in no transaction, so ${instead}`)
 }
