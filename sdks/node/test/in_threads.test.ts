@@ -50,6 +50,27 @@ onSqlite('a thread that dies is replaced, and its job runs again', async ({ wind
   assert.deepEqual([job.state, job.attempt, job.errors[0]!.error], ['completed', 2, 'what ran the job is gone'])
 })
 
+onBoth('threads that compute on with what was taken away are replaced, and the jobs behind them run', async ({ windlass }, t) => {
+  const [warn, error] = [t.mock.method(console, 'warn', () => {}), t.mock.method(console, 'error', () => {})]
+  await started(t, worker(windlass, 3))
+  const long = await windlass.enqueue(busy, { do: 'compute' })
+  const spins = await windlass.enqueueMany(busy, [{ do: 'spin' }, { do: 'spin' }], { timeout: '100ms', maxAttempts: 1 })
+  for (const id of [long, ...spins]) while ((await windlass.job(id))!.state !== 'running') await new Promise(setImmediate)
+  const behind = await windlass.enqueueMany(busy, Array.from({ length: 5 }, () => ({ do: 'work' as const })))
+  for (const id of behind) {
+    const { state, attempt, crashCount, errors } = await ended(windlass, id)
+    assert.deepEqual([state, attempt, crashCount, errors], ['completed', 1, 0, []])
+  }
+  assert.equal((await windlass.job(long))!.state, 'running', 'those behind were not to wait for it')
+  for (const id of spins) {
+    const { state, errors, crashCount } = await ended(windlass, id)
+    assert.deepEqual([state, errors.length, crashCount], ['discarded', 1, 0])
+    assert.equal(warn.mock.calls.filter(({ arguments: [said] }) => said.startsWith(`windlass: job ${id} (busy) is no longer this worker's`)).length, 1)
+  }
+  assert.deepEqual([(await ended(windlass, long)).state, (await ended(windlass, long)).attempt], ['completed', 1])
+  assert.deepEqual([warn.mock.callCount(), error.mock.callCount()], [2, 0])
+})
+
 onSqlite('a job in a thread is told to stop', async ({ windlass }, t) => {
   await started(t, worker(windlass, 1))
   const id = await windlass.enqueue(busy, { do: 'stop' })

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 // The loop and its handlers are not exported: a fake of the native part counts what crosses.
 import { Handlers } from '#internal/handlers'
 import { Loop } from '#internal/loop'
+import { Pulse } from '#internal/pulse'
 import { defineJob } from 'windlass'
 import type { NativeBatch, NativeWorker } from '#internal/native'
 
@@ -174,4 +175,22 @@ test('a loop that stood still says for how long, and which job held it', async t
   hold(performance.now() + 400) // of nobody's making: the loop is over
   await new Promise(resolve => setTimeout(resolve, 150))
   assert.equal(said.mock.callCount(), 1)
+})
+
+test('a loop says what it runs before it runs it, and asks for nothing more once it was given up', async () => {
+  const pulse = new Pulse(['a'])
+  const ran: unknown[] = []
+  const handlers = new Handlers()
+  const one = () => { ran.push(pulse.job) }
+  handlers.add({ job, one }, one)
+  const native = new FakeNative()
+  const loop = new Loop(handlers, () => {}, 1, undefined, pulse)
+  native.batches.push({ texts: ['1'] })
+  loop.begin(native as unknown as NativeWorker)
+  await settled()
+  assert.deepEqual([ran, pulse.job, native.exchanges], [[{ id: 1, attempt: 1, kind: 'a' }], undefined, 2])
+  assert.equal(pulse.giveUp(2n), true)
+  loop.schedule()
+  await settled()
+  assert.equal(native.exchanges, 2)
 })

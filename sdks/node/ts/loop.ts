@@ -6,6 +6,7 @@ import type { Handlers } from './handlers.js'
 import type { Job, StopReason } from './job.js'
 import { direct, type NativeWorker } from './native.js'
 import { Outcome } from './outcome.js'
+import type { Pulse } from './pulse.js'
 import { PATIENCE, Stillness } from './stillness.js'
 
 /** That of Node, also where a test puts timers of its own in its place later: jobs would never come. */
@@ -32,6 +33,7 @@ export class Loop implements Settle {
   #recent: Job[] = []
   #stillness: Stillness | undefined
   readonly #patience: number
+  readonly #pulse: Pulse | undefined
   /** The context in which the worker was started, for all handlers. Who schedules a turn may be one of them, in a context of its own. */
   readonly #around = new AsyncResource('windlass.worker', { requireManualDestroy: true })
   #scheduled = false
@@ -41,8 +43,9 @@ export class Loop implements Settle {
   #end!: () => void
   #break!: (error: unknown) => void
 
-  /** At most `atOnce` jobs run here; how many there are at all is the engine's affair. Where one runs alone it may hold its loop for as long as it likes. */
-  constructor (handlers: Handlers, onError: (error: unknown, job: Job) => void, atOnce = Infinity, patience = PATIENCE) {
+  /** At most `atOnce` jobs run here; how many there are at all is the engine's affair. Where one runs alone it may hold its loop for as long as it likes, and says by a pulse that it does. */
+  constructor (handlers: Handlers, onError: (error: unknown, job: Job) => void, atOnce = Infinity, patience = PATIENCE, pulse?: Pulse) {
+    this.#pulse = pulse
     this.#patience = patience
     this.#handlers = handlers
     this.#onError = onError
@@ -77,16 +80,18 @@ export class Loop implements Settle {
   }
 
   #exchange (native: NativeWorker): void {
+    if (this.#pulse?.beat() === false) return
     const [done, said] = [this.#done, this.#said]
     if (done.length > 0) this.#done = []
     if (said.length > 0) this.#said = []
     const handIn = said.length > 0 ? said.join('\n') : null
     const room = Math.min(JOBS, this.#atOnce - this.#running.size)
     const batch = direct(() => native.exchange(new Float64Array(done), handIn, room, BYTES))
-    if (batch === null) return
+    if (batch === null) return this.#pulse?.runs(this.#first())
     // The exchange had said that there is no room for these places, so no bell rings for them.
     const freed = batch.told !== undefined && this.#tell(JSON.parse(batch.told))
     const jobs = this.#reader!.read(batch)
+    this.#pulse?.runs(jobs[0] ?? this.#first())
     this.#run(jobs)
     if (batch.closed) {
       this.#leave()
@@ -95,6 +100,8 @@ export class Loop implements Settle {
       this.schedule()
     }
   }
+
+  #first (): Job | undefined { return this.#running.values().next().value }
 
   #run (jobs: Job[]): void {
     const batches = new Map<number, Job[]>()

@@ -8,12 +8,13 @@ import type { Job, JobInfo } from './job.js'
 import { Loop } from './loop.js'
 import { around } from './middleware.js'
 import { addon, direct } from './native.js'
+import { Pulse } from './pulse.js'
 import { keepAlive } from './signals.js'
 
 /** What a thread tells: that it works, that its worker ended, or what a handler threw. */
 export type FromThread = 'ready' | 'over' | { error: unknown, job: JobInfo }
 
-const { number, modules } = workerData as { number: number, modules: ThreadModule[] }
+const { number, modules, memory } = workerData as { number: number, modules: ThreadModule[], memory: SharedArrayBuffer }
 const port = parentPort!
 const tell = (told: FromThread) => port.postMessage(told)
 
@@ -35,7 +36,8 @@ for (const { kind, url } of modules) {
   handlers.add({ job: handler.job, one: around(handler.use ?? [], handler.call) }, handler.call)
 }
 keepAlive()
-const loop = new Loop(handlers, failed, 1)
+const pulse = new Pulse(modules.map(({ kind }) => kind), memory)
+const loop = new Loop(handlers, failed, 1, undefined, pulse)
 loop.begin(direct(() => addon().attachWorker(number, loop.schedule)))
 tell('ready')
 await loop.ended

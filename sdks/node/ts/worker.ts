@@ -11,6 +11,7 @@ import { onlyKnown, shown } from './known.js'
 import { addon, answer, type NativeWorker } from './native.js'
 import { span, wirePolicy, type RetryPolicy } from './options.js'
 import { keepAlive, onSignals } from './signals.js'
+import { askTakenAway } from './taken_away.js'
 import { Threads } from './threads.js'
 
 /** What a worker works, and how. */
@@ -172,7 +173,7 @@ export class Worker {
     loop.begin(this.#native)
     if (this.#stopping) this.#native.stop()
     try {
-      await (this.#threads = new Threads(this.#native.number, this.#handlers.modules, onError)).start(this.#handlers.threads)
+      await (this.#threads = new Threads(this.#native.number, this.#handlers.modules, onError, askTakenAway(this.#on))).start(this.#handlers.threads)
     } catch (error) {
       this.#native.stop()
       await loop.ended

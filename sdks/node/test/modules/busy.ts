@@ -2,7 +2,7 @@ import { threadId } from 'node:worker_threads'
 import { defineJob, inThread } from 'windlass'
 import { z } from 'zod'
 
-export const busy = defineJob('busy', { args: z.object({ do: z.enum(['work', 'throw', 'die', 'unclonable', 'stop']) }), retryPolicy: { backoff: 'fixed', base: 0, jitter: 0 }, maxAttempts: 2 })
+export const busy = defineJob('busy', { args: z.object({ do: z.enum(['work', 'throw', 'die', 'unclonable', 'stop', 'spin', 'compute']) }), retryPolicy: { backoff: 'fixed', base: 0, jitter: 0 }, maxAttempts: 2 })
 
 export default inThread(busy, async (args, job) => {
   if (args.do === 'throw') throw new RangeError('no room')
@@ -13,7 +13,8 @@ export default inThread(busy, async (args, job) => {
     await new Promise(done => job.signal.addEventListener('abort', done))
     return job.signal.reason.reason
   }
-  const until = performance.now() + 5 // it takes the processor
+  if (args.do === 'spin') for (;;);
+  const until = performance.now() + (args.do === 'compute' ? 12_000 : 5) // it takes the processor
   while (performance.now() < until);
   return threadId
 })
