@@ -288,6 +288,17 @@ onSqlite('what cannot be enqueued is refused, and says what and why', async ({ w
   assert.deepEqual((await windlass.jobs()).jobs, [])
 })
 
+onSqlite('a list of args with a hole is refused, and says where it is', async ({ windlass }) => {
+  const any = defineJob<unknown>('any')
+  const refused = { name: 'InvalidArgs', message: /^job 1 of 3: the array of args has a hole there; write \{\} for a job without args; nothing was enqueued$/ }
+  await assert.rejects(windlass.enqueueMany(any, [{}, , {}]), refused)
+  await assert.rejects(windlass.enqueueManyUnique(any, [{}, , {}], { unique: { args: true } }), refused)
+  await assert.rejects(windlass.enqueueMany(any, new Array(3)), /^InvalidArgs: job 0 of 3/)
+  assert.deepEqual((await windlass.jobs()).jobs, [])
+  const [id] = await windlass.enqueueMany(any, Array.from({ length: 3 })) // each is undefined: left out
+  assert.deepEqual((await windlass.job(id!))!.args, {})
+})
+
 onSqlite('args keep what JSON can say', async ({ windlass }) => {
   const any = defineJob<unknown>('any')
   for (const args of [null, 0, '', [], { __proto__x: 1, 'a\u2028b': '\ufeff', nested: { null: null } }, 'é\u0001', [[null]], 9007199254740991]) {

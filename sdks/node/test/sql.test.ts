@@ -167,6 +167,18 @@ onPostgres('enqueueIn refuses what is in no transaction, and says what enqueues 
   assert.deepEqual((await windlass.jobs()).jobs, [])
 })
 
+test('a list of args with a hole is refused by SQL, too', async t => {
+  const windlass = new Windlass('postgres://nobody@127.0.0.1:1/nowhere')
+  t.after(() => windlass.close())
+  const client = { query: () => assert.fail('asked') }
+  const any = defineJob<unknown>('any')
+  const refused = { name: 'InvalidArgs', message: /^job 2 of 3: the array of args has a hole there/ }
+  const args = [{}, undefined, ,]
+  assert.throws(() => enqueueManySql(any, args), refused)
+  await assert.rejects(windlass.enqueueManyIn(client, any, args), refused)
+  await assert.rejects(windlass.enqueueManyIn(client, any, args, { unique: { args: true }, tags: ['x'] }), refused)
+})
+
 onPostgres('what is in a transaction is no pool: a savepoint and a reserved connection of postgres.js', async ({ windlass }, t) => {
   const sql = postgresJs(server, { max: 2 })
   t.after(() => sql.end())

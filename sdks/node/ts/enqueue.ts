@@ -1,3 +1,4 @@
+import { needsList } from './args_list.js'
 import type { Connection } from './connection.js'
 import type { JobDefinition } from './define.js'
 import { InvalidArgs, InvalidOption } from './errors.js'
@@ -74,9 +75,7 @@ export async function sending<T, O extends EnqueueOptions> (
 
 /** Jobs of one kind as the core's operations take them. */
 export async function bulk (job: JobDefinition, args: unknown[], options?: EnqueueOptions, key?: string): Promise<string> {
-  if (!Array.isArray(args)) {
-    throw new InvalidOption('invalid_option', `enqueueMany takes an array of args, one of each job, got ${typeof args}`)
-  }
+  needsList(args)
   refuseNoKey(key)
   return checkedAnd(job, args, () => bulkText(job, args, options, key))
 }

@@ -1,3 +1,4 @@
+import { needsList } from './args_list.js'
 import type { Connection } from './connection.js'
 import type { JobDefinition } from './define.js'
 import { bulk, bulkText, checkedAnd, needsJob, sending } from './enqueue.js'
@@ -13,6 +14,7 @@ export async function enqueueIn (on: Connection, executor: Executor, job: JobDef
   const schema = on.schema()
   if (schema === undefined) throw new Unsupported('unsupported', 'only a postgres:// store works inside transactions of yours')
   needsJob(job)
+  needsList(args)
   refusePool(executor, INSTEAD)
   return sending(on, job, args, options, async (options = {}) => store(on, schema, executor, job, args, options))
 }

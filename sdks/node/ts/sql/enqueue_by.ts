@@ -1,3 +1,4 @@
+import { needsList } from '../args_list.js'
 import type { ArgsInput, JobDefinition } from '../define.js'
 import { errorOf, InvalidOption, type ErrorCode } from '../errors.js'
 import { runner, type Executor, type Row } from './executor.js'
@@ -13,6 +14,7 @@ const CODES: Record<string, ErrorCode> = {
 
 /** Enqueues jobs by somebody's driver; their ids. */
 export async function enqueueBy<J extends JobDefinition> (executor: Executor, job: J, args: Array<ArgsInput<J>>, options?: EnqueueSqlOptions): Promise<number[]> {
+  needsList(args)
   return args.length === 0 ? [] : idsOf(await runSql(executor, enqueueManySql(job, args, options)))
 }
 

@@ -1,3 +1,4 @@
+import { needsList } from '../args_list.js'
 import type { ArgsInput, JobDefinition } from '../define.js'
 import { InvalidArgs, InvalidOption } from '../errors.js'
 import { encode, encodeStored } from '../json.js'
@@ -51,6 +52,7 @@ export function enqueueSql<J extends JobDefinition> (job: J, args: ArgsInput<J>,
 /** The statement that enqueues jobs of one kind. It gives a row with the column `id` for each, in order. */
 export function enqueueManySql<J extends JobDefinition> (job: J, args: Array<ArgsInput<J>>, options: EnqueueSqlOptions = {}): Statement {
   const { schema = 'windlass', idempotencyKey, ...rest } = options
+  needsList(args)
   refuseNoKey(idempotencyKey)
   const wire = wireJob(job.kind, job.options, rest)
   const { unique_args: byArgs, encrypted, ...one } = wire
