@@ -9,7 +9,7 @@ import pg from 'pg'
 import postgresJs from 'postgres'
 import { DataSource } from 'typeorm'
 import { defineJob, fromDrizzle, fromKnex, fromKysely, fromPrisma, InvalidArgs, LeaseLost, UniqueConflict, Windlass, type Executor } from 'windlass'
-import { enqueueManySql, enqueueSql } from 'windlass/sql'
+import { enqueueBy, enqueueManySql, enqueueSql } from 'windlass/sql'
 import { z } from 'zod'
 import { ended, onPostgres, postgres, Signal, started } from './support.js'
 
@@ -165,6 +165,21 @@ onPostgres('enqueueIn refuses what is in no transaction, and says what enqueues 
     await assert.rejects(windlass.enqueueManyIn(each, mail, [{ to: 'a' }, { to: 'b' }]), refused)
   }
   assert.deepEqual((await windlass.jobs()).jobs, [])
+})
+
+test('what is no transaction at all is refused by an error of Windlass, which shows no password', async t => {
+  const windlass = new Windlass('postgres://nobody@127.0.0.1:1/nowhere')
+  t.after(() => windlass.close())
+  const client = { query: () => assert.fail('asked') }
+  for (const [odd, got] of [[null, 'null'], [undefined, 'undefined'], [7, 'number'], ['postgres://me:secret@localhost/app', 'string'], [pg, 'object']] as Array<[any, string]>) {
+    const refused = { name: 'InvalidOption', message: new RegExp(`^pass the transaction: a client of pg.*; got ${got}$`) }
+    await assert.rejects(windlass.enqueueIn(odd, mail, { to: 'a' }), refused)
+    await assert.rejects(windlass.enqueueManyIn(odd, mail, []), refused)
+    await assert.rejects(enqueueBy(odd, mail, [{ to: 'a' }]), refused)
+  }
+  await assert.rejects(windlass.enqueueManyIn(client, mail, { to: 'a' } as never), { name: 'InvalidOption', message: /takes an array of args/ })
+  await assert.rejects(windlass.enqueueIn(client, mail, { to: 'a' }, { schema: 7 } as never), { name: 'InvalidOption', message: /the schema is a text, got 7/ })
+  assert.deepEqual(await windlass.enqueueManyIn(client, mail, [], null as never), [])
 })
 
 test('a list of args with a hole is refused by SQL, too', async t => {

@@ -6,7 +6,7 @@ import { Unsupported } from './errors.js'
 import { addon, direct } from './native.js'
 import type { EnqueueOptions } from './options.js'
 import { idsOf, runSql, type EnqueueSqlOptions } from './sql/enqueue_by.js'
-import { refusePool, type Executor, type Row } from './sql/executor.js'
+import { refusePool, runner, type Executor, type Row } from './sql/executor.js'
 import { beyondSql, enqueueManySql, type Statement } from './sql/statements.js'
 
 /** Enqueues jobs of one kind in somebody's transaction; their ids in order. */
@@ -15,8 +15,9 @@ export async function enqueueIn (on: Connection, executor: Executor, job: JobDef
   if (schema === undefined) throw new Unsupported('unsupported', 'only a postgres:// store works inside transactions of yours')
   needsJob(job)
   needsList(args)
+  runner(executor) // refuses what runs nothing
   refusePool(executor, INSTEAD)
-  return sending(on, job, args, options, async (options = {}) => store(on, schema, executor, job, args, options))
+  return sending(on, job, args, options ?? {}, async (options = {}) => store(on, schema, executor, job, args, options))
 }
 
 const INSTEAD = 'the job would be there also when yours rolls back: pass the connection that it is open on. ' +

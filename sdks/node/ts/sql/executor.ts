@@ -29,8 +29,9 @@ export function runner (executor: Executor): Run {
       return Array.isArray(answer) ? answer : answer.rows
     }
   }
-  throw new TypeError('pass the transaction: a client of pg, the sql of postgres.js, a query runner of TypeORM, ' +
-    'or fromDrizzle(tx, sql), fromPrisma(tx), fromKnex(trx), fromKysely(trx)')
+  const got = executor === null ? 'null' : typeof executor // not what it says: it may be a URL with a password
+  throw new InvalidOption('invalid_option', 'pass the transaction: a client of pg, the sql of postgres.js, a query runner of TypeORM, ' +
+    `or fromDrizzle(tx, sql), fromPrisma(tx), fromKnex(trx), fromKysely(trx); got ${got}`)
 }
 
 /** Refuses what has no transaction of its own: each statement would commit by itself, apart from what it is to commit with. `instead` says what happens, and what to do. */

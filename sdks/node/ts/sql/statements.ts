@@ -2,6 +2,7 @@ import { needsList } from '../args_list.js'
 import type { ArgsInput, JobDefinition } from '../define.js'
 import { InvalidArgs, InvalidOption } from '../errors.js'
 import { encode, encodeStored } from '../json.js'
+import { shown } from '../known.js'
 import { refuseNoKey, wireJob, type EnqueueOptions, type WireJob } from '../options.js'
 
 /** A statement: its text, and its parameters, which are all texts. */
@@ -53,6 +54,7 @@ export function enqueueSql<J extends JobDefinition> (job: J, args: ArgsInput<J>,
 export function enqueueManySql<J extends JobDefinition> (job: J, args: Array<ArgsInput<J>>, options: EnqueueSqlOptions = {}): Statement {
   const { schema = 'windlass', idempotencyKey, ...rest } = options
   needsList(args)
+  if (typeof schema !== 'string') throw new InvalidOption('invalid_option', `the schema is a text, got ${shown(schema)}`)
   refuseNoKey(idempotencyKey)
   const wire = wireJob(job.kind, job.options, rest)
   const { unique_args: byArgs, encrypted, ...one } = wire
