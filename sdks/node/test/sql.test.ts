@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer, type AddressInfo } from 'node:net'
 import { test, type TestContext } from 'node:test'
 import { drizzle } from 'drizzle-orm/node-postgres'
+import { drizzle as drizzleJs } from 'drizzle-orm/postgres-js'
 import { sql as drizzleSql } from 'drizzle-orm'
 import Knex from 'knex'
 import { Kysely, PostgresDialect } from 'kysely'
@@ -156,10 +157,13 @@ onPostgres('a database without Windlass says what to do', async (_, t) => {
 onPostgres('enqueueIn refuses what is in no transaction, and says what enqueues without one', async ({ windlass }, t) => {
   const sql = postgresJs(server, { max: 1 })
   const source = await new DataSource({ type: 'postgres', url: server }).initialize()
-  t.after(() => Promise.all([sql.end(), source.destroy()]))
+  const knex = Knex({ client: 'pg', connection: server })
+  t.after(() => Promise.all([sql.end(), source.destroy(), knex.destroy()]))
+  const db = pool(t)
   const refused = { name: 'InvalidOption', message: /^a pool is in no transaction, so the job would be there also when yours rolls back: .*windlass\.enqueue does it, or a statement of enqueueSql/ }
   const unique = { unique: { key: 'k' }, tags: ['x'] } // by a statement of the engine
-  for (const each of [pool(t), sql, source]) {
+  const drizzles = [drizzle(db), drizzleJs(sql)].map(each => fromDrizzle(each, drizzleSql))
+  for (const each of [db, sql, source, source.manager, ...drizzles, fromKnex(knex)]) {
     await assert.rejects(windlass.enqueueIn(each, mail, { to: 'a' }), refused)
     await assert.rejects(windlass.enqueueIn(each, mail, { to: 'a' }, unique), refused)
     await assert.rejects(windlass.enqueueManyIn(each, mail, [{ to: 'a' }, { to: 'b' }]), refused)
@@ -194,16 +198,34 @@ test('a list of args with a hole is refused by SQL, too', async t => {
   await assert.rejects(windlass.enqueueManyIn(client, any, args, { unique: { args: true }, tags: ['x'] }), refused)
 })
 
-onPostgres('what is in a transaction is no pool: a savepoint and a reserved connection of postgres.js', async ({ windlass }, t) => {
+onPostgres('what is in a transaction is no pool: savepoints, reserved connections, and what was begun by hand', async ({ windlass }, t) => {
   const sql = postgresJs(server, { max: 2 })
-  t.after(() => sql.end())
+  const source = await new DataSource({ type: 'postgres', url: server }).initialize()
+  const knex = Knex({ client: 'pg', connection: server })
+  t.after(() => Promise.all([sql.end(), source.destroy(), knex.destroy()]))
+  const db = pool(t)
+  const [runner, provided] = [source.createQueryRunner(), await knex.transaction()]
+  await runner.query('begin')
+  const ids = [
+    await drizzle(db).transaction(tx => tx.transaction(point => windlass.enqueueIn(fromDrizzle(point, drizzleSql), mail, { to: 'a' }))),
+    await drizzleJs(sql).transaction(tx => windlass.enqueueIn(fromDrizzle(tx, drizzleSql), mail, { to: 'a' })),
+    await begin(db, client => windlass.enqueueIn(fromDrizzle(drizzle(client as pg.PoolClient), drizzleSql), mail, { to: 'a' })) as number,
+    await knex.transaction(trx => trx.transaction(point => windlass.enqueueIn(fromKnex(point), mail, { to: 'a' }))),
+    await windlass.enqueueIn(fromKnex(provided), mail, { to: 'a' }),
+    await source.transaction(outer => outer.transaction(manager => windlass.enqueueIn(manager, mail, { to: 'a' }))),
+    await windlass.enqueueIn(runner, mail, { to: 'a' }),
+    await windlass.enqueueIn(runner.manager, mail, { to: 'a' }),
+  ]
+  await provided.commit()
+  await runner.query('commit')
+  await runner.release()
   const saved = await sql.begin(tx => tx.savepoint(point => windlass.enqueueIn(point, mail, { to: 'a' })))
   const reserved = await sql.reserve()
   await reserved`begin`
   const id = await windlass.enqueueIn(reserved, mail, { to: 'b' })
   await reserved`commit`
   reserved.release()
-  for (const each of [saved, id]) assert.equal((await windlass.job(each))!.state, 'available')
+  for (const each of [saved, id, ...ids]) assert.equal((await windlass.job(each))!.state, 'available')
 })
 
 onPostgres('completeIn refuses what is in no transaction', async ({ windlass }, t) => {
@@ -248,7 +270,7 @@ onPostgres('completeIn refuses a connection on which no transaction is open', as
   }))
   const record = await ended(windlass, await windlass.enqueue(job, {}))
   assert.deepEqual([record.state, record.errors, refused.length], ['completed', [], 6])
-  for (const said of refused) assert.match(said, /^InvalidOption: no transaction is open on the connection/)
+  for (const said of refused) assert.match(said, /^InvalidOption: (no transaction is open on the connection|a pool is in no transaction)/)
 })
 
 onPostgres('names of columns that a library writes anew cost no id', async ({ windlass }, t) => {

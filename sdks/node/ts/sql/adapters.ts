@@ -1,4 +1,4 @@
-import { Adapter, type Row } from './executor.js'
+import { Adapter, isPool, type Row } from './executor.js'
 
 /** What Drizzle's `tx` has. */
 export interface DrizzleTransaction { execute (query: any): PromiseLike<any> }
@@ -17,7 +17,7 @@ export function fromDrizzle (tx: DrizzleTransaction, sql: DrizzleSql): Adapter {
     const strings = text.split(/\$\d+/)
     const answer = await tx.execute(sql(Object.assign(strings, { raw: strings }) as unknown as TemplateStringsArray, ...params))
     return rows(answer)
-  })
+  }, isPool((tx as { $client?: unknown } | null)?.$client)) // which a transaction has not
 }
 
 /** A transaction of Prisma: `prisma.$transaction(tx => windlass.enqueueIn(fromPrisma(tx), ...))`. */
@@ -27,7 +27,8 @@ export function fromPrisma (tx: PrismaTransaction): Adapter {
 
 /** A transaction of Knex: `knex.transaction(trx => windlass.enqueueIn(fromKnex(trx), ...))`. */
 export function fromKnex (trx: KnexTransaction): Adapter {
-  return new Adapter(async (text, params) => rows(await trx.raw(text.replace(/\$\d+/g, '?'), params)))
+  const { isTransaction, client } = (trx ?? {}) as { isTransaction?: boolean, client?: { pool?: unknown } }
+  return new Adapter(async (text, params) => rows(await trx.raw(text.replace(/\$\d+/g, '?'), params)), isTransaction !== true && client?.pool !== undefined)
 }
 
 /** A transaction of Kysely: `db.transaction().execute(trx => windlass.enqueueIn(fromKysely(trx), ...))`. */

@@ -12,7 +12,10 @@ export interface QueryMethod { query (text: string, params: any[]): PromiseLike<
 /** postgres.js: a transaction's `sql`. */
 export interface UnsafeMethod { unsafe (text: string, params: any[]): PromiseLike<any> }
 /** Made by `fromDrizzle`, `fromPrisma`, `fromKnex` or `fromKysely`. */
-export class Adapter { constructor (readonly run: Run) {} }
+export class Adapter {
+  /** `ofPool`: each statement is run by whichever connection is free, as far as that can be told. */
+  constructor (readonly run: Run, readonly ofPool = false) {}
+}
 brand(Adapter, 'adapter')
 
 /** What a statement can be run by. */
@@ -36,8 +39,14 @@ export function runner (executor: Executor): Run {
 
 /** Refuses what has no transaction of its own: each statement would commit by itself, apart from what it is to commit with. `instead` says what happens, and what to do. */
 export function refusePool (executor: Executor, instead: string): void {
-  // A pool of pg, the sql of postgres.js outside of `begin`, a DataSource of TypeORM.
-  const { totalCount, begin, createQueryRunner } = (executor ?? {}) as unknown as Record<string, unknown>
-  if (totalCount === undefined && begin === undefined && createQueryRunner === undefined) return
+  if (!(executor instanceof Adapter ? executor.ofPool : isPool(executor))) return
   throw new InvalidOption('invalid_option', `a pool is in no transaction, so ${instead}`)
+}
+
+/** Whether something runs each statement by whichever connection is free: a pool of pg, the sql of postgres.js outside of `begin`, a DataSource of TypeORM or its manager. */
+export function isPool (on: unknown): boolean {
+  const { totalCount, begin, createQueryRunner, connection, queryRunner, isTransactionActive } = (on ?? {}) as Record<string, any>
+  if (totalCount !== undefined || begin !== undefined || createQueryRunner !== undefined) return true
+  // A manager that has a transaction has its runner, and a runner knows of transactions.
+  return connection?.createQueryRunner !== undefined && queryRunner === undefined && isTransactionActive === undefined
 }
