@@ -60,6 +60,8 @@ def fail(how: str) -> Any:
         os.kill(os.getpid(), signal.SIGRTMIN + 1)  # which has no name
     if how == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
+    if how == "odd":
+        raise SyntaxError("bad template", ("t.html", 1, "7", "{{ x"))  # type: ignore[arg-type]
     raise RuntimeError("outer") from ValueError("inner")
 
 

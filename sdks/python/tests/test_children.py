@@ -91,7 +91,7 @@ def test_a_child_says_what_becomes_of_its_job(app: App) -> None:
 
 
 def test_whatever_happens_to_a_child_is_a_failed_attempt(app: App) -> None:
-    hows = ["exit", "vanish", "json", "killed", "signal", "raise"]
+    hows = ["exit", "vanish", "json", "killed", "signal", "odd", "raise"]
     ids = {how: child_jobs.fail.enqueue_sync(how) for how in hows}
     after = child_jobs.facts.enqueue_sync(n=1)
     asyncio.run(drain(app, processes=1))
@@ -101,6 +101,7 @@ def test_whatever_happens_to_a_child_is_a_failed_attempt(app: App) -> None:
     assert errors["vanish"] == "the child process that ran the job ended with exit code 7"
     assert errors["killed"] == "the child process that ran the job was killed by SIGKILL"
     assert errors["signal"] == f"the child process that ran the job was killed by signal {signal.SIGRTMIN + 1}"
+    assert errors["odd"] == "SyntaxError, which cannot be shown"
     assert "ValueError: inner" in errors["raise"] and errors["raise"].strip().endswith("RuntimeError: outer")
     assert {how: job.state for how, job in jobs.items()} == {how: "discarded" if how == "json" else "retryable" for how in hows}
     assert {job.attempt for how, job in jobs.items() if how != "json"} == {1}

@@ -13,6 +13,7 @@ import pytest
 from worked import drain, record
 
 from windlass import App, Discard, Outcome, Snooze
+from windlass.args import Model
 from windlass.errors import InvalidArgs
 
 
@@ -326,6 +327,61 @@ def test_of_whatever_is_raised_something_is_kept(sqlite: App, is_async: bool) ->
     assert len(kept["huge"]) < 20_000
     says = {"huge": "raises", "unprintable": "Unprintable", "base": "OfTheBase: of the base", "circle": "a circle", "behind": "KeyError: 'what was raised'", "deep": "RecursionError", "cancelled": "ancelled"}
     assert {how: words in kept[how] for how, words in says.items()} == dict.fromkeys(says, True), kept
+
+
+class Noted(Exception):
+    @property
+    def __notes__(self) -> list[str]:
+        raise RuntimeError("no notes")
+
+
+def raises_odd(how: str) -> None:
+    if how == "syntax":
+        raise SyntaxError("bad template", ("t.html", 1, "7", "{{ x"))  # type: ignore[arg-type]
+    raise Noted
+
+
+@pytest.mark.parametrize("how", ["task", "thread", "batch"])
+def test_what_traceback_cannot_format_fails_its_attempt(sqlite: App, caplog: pytest.LogCaptureFixture, how: str) -> None:
+    """It raises of its own then, where nothing else would say what became of the job."""
+
+    async def raises_async(how: str) -> None:
+        raises_odd(how)
+
+    async def raises_together(jobs: list[Any]) -> None:
+        raises_odd(jobs[0]["how"])
+
+    decorate = sqlite.batch if how == "batch" else sqlite.job
+    job: Any = decorate("raises", max_attempts=1)({"task": raises_async, "thread": raises_odd, "batch": raises_together}[how])
+    ids = [job.enqueue_sync(how=odd) for odd in (("syntax",) if how == "batch" else ("syntax", "notes"))]
+    asyncio.run(asyncio.wait_for(drain(sqlite, queues={"default": 1}, grace_period=0.1), 20))
+    says = [f"{name}, which cannot be shown" for name in ("SyntaxError", "Noted")][: len(ids)]
+    assert [record(sqlite, id).errors[0]["error"] for id in ids] == says
+    assert [len([said for said in caplog.messages if words in said]) for words in says] == [1] * len(ids)
+
+
+@dataclass
+class Picky:
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n > 0:
+            raise Unprintable if self.n == 1 else OfTheBase
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_model_may_raise_anything(sqlite: App, n: int) -> None:
+    """In a batch it costs the others no end: what is no Exception fails all of them."""
+
+    @sqlite.batch("picky", max_attempts=1)
+    async def batch(jobs: list[Picky]) -> None: ...
+
+    ids = batch.enqueue_many_sync([{"n": 0}, {"n": n}])
+    batch.handler.model = Model(Picky)  # so that it is made by the worker alone
+    asyncio.run(asyncio.wait_for(drain(sqlite, grace_period=0.1), 20))
+    fine, odd = (record(sqlite, id) for id in ids)
+    assert odd.state == "discarded" and fine.state == ("completed" if n == 1 else "discarded")
+    assert "the args do not fit: Unprintable, which cannot be shown" in str(odd.reason) if n == 1 else "OfTheBase" in str(odd.errors)
 
 
 class Down(logging.Handler):

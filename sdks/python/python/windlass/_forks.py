@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from typing import NoReturn
 
+from ._shown import traced
 from ._telling import logger
 
 
@@ -38,7 +38,7 @@ def _end(error: BaseException | None) -> NoReturn:
     if isinstance(error, SystemExit):
         code = _code_of(error)
     elif error is not None:
-        traceback.print_exception(type(error), error, error.__traceback__)
+        print(traced(error), end="", file=sys.stderr)
     else:
         logger.error("process %d was forked by a handler and came back from it, so it ends: only its parent works jobs. End such a process by os._exit()", os.getpid())
     for stream in (sys.stdout, sys.stderr):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import traceback
 import typing
 from typing import Any, Callable
 
 from . import _native
 from ._pydantic import misfit
+from ._shown import named, shown, traced
 from ._signatures import hints, is_context, signature, takes_context, takes_contexts
 from ._telling import logger
 from .args import Model, encode
@@ -136,7 +136,7 @@ class Handler:
         try:
             value = model.read(job)
         except Exception as error:
-            raise unfit(job, misfit(error)) from error
+            raise unfit(job, shown(error, misfit)) from error
         return self.function(context, value) if self.takes_context else self.function(value)
 
 
@@ -213,8 +213,8 @@ def failure(error: BaseException) -> Ended:
         try:
             return error._told()
         except Exception as cause:  # of a class of the user's own
-            return "retry", None, f"{type(error).__name__} does not say what becomes of the job: {cause!r}"
-    text = "".join(traceback.format_exception(type(error), error, error.__traceback__, limit=-_FRAMES))
+            return "retry", None, f"{type(error).__name__} does not say what becomes of the job: {shown(cause, repr)}"
+    text = traced(error, _FRAMES)
     return "retry", None, text if len(text) * 4 <= _HEAD + _TAIL else _shortened(text.encode(errors="replace"))
 
 
@@ -231,11 +231,15 @@ def _shortened(text: bytes) -> str:
 
 def raised(error: BaseException, job: _native.Job) -> Ended:
     """The same, and tells of it."""
+    ended = failure(error)
     if not isinstance(error, Outcome):
         if _observer is not None:
             _observer(error)
-        logger.warning("job %d (%s) failed in attempt %d", job.id, job.kind, job.attempt, exc_info=error)
-    return failure(error)
+        if ended[2] == named(error):  # what cannot be shown logging cannot show either
+            logger.warning("job %d (%s) failed in attempt %d: %s", job.id, job.kind, job.attempt, ended[2])
+        else:
+            logger.warning("job %d (%s) failed in attempt %d", job.id, job.kind, job.attempt, exc_info=error)
+    return ended
 
 
 class FailedElsewhere(Exception):

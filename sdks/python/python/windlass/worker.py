@@ -19,6 +19,7 @@ from ._greenlets import patched_by
 from ._in_thread import Left, in_thread
 from ._pool import Pool
 from ._pydantic import misfit
+from ._shown import shown
 from ._telling import logger
 from ._twice import twice
 from ._watch import Watch
@@ -391,13 +392,13 @@ class Worker:
         task.add_done_callback(self._forget)
 
     async def _run_batch(self, job: Job[...], jobs: list[_native.Job]) -> None:
-        fit, args = self._read(job, jobs)
-        if not fit:
-            return
         ended: list[Ended | None] | None
-        handler = job.handler
+        handler, fit = job.handler, jobs
         call = functools.partial(self._call_batch, handler)
         try:
+            fit, args = self._read(job, jobs)
+            if not fit:
+                return
             if isinstance(handler, LayeredHandler):
                 ended = self._of_each(fit, await handler.call_each(self._contexts(fit), args, call, job.kind), job.kind)
             else:
@@ -454,12 +455,14 @@ class Worker:
                 pass  # one of them: which one it is shows below
         fit: list[_native.Job] = []
         args: list[Any] = []
+        others: list[_native.Ended] = []  # handed in when all are read: whatever is raised here ends all of them
         for one in jobs:
             try:
                 args.append(model.read(one) if model else one.args)
                 fit.append(one)
             except Exception as error:
-                self._end(one, unfit(one, misfit(error))._told())
+                others.append((one, *unfit(one, shown(error, misfit))._told()))
+        self._others += others
         return fit, args
 
     def _end(self, job: _native.Job, ended: Ended | None) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import traceback
 from asyncio import CancelledError
 from datetime import datetime, timezone
 from typing import Any, Callable
 
+from .._shown import traced
 from ..context import Context
 from ..outcome import Cancel, Complete, Discard, Snooze
 from ._tasks import TaskContext, TaskError, TaskResultStatus, task_finished, task_started
@@ -41,8 +41,7 @@ class Attempt:
             object.__setattr__(result, "_return_value", said.result if isinstance(said, Complete) else said)
             task_finished.send(self._backend, task_result=result)
         elif self._is_the_end(said):
-            text = "".join(traceback.format_exception(said))
-            error = TaskError(exception_class_path=f"{type(said).__module__}.{type(said).__qualname__}", traceback=text)
+            error = TaskError(exception_class_path=f"{type(said).__module__}.{type(said).__qualname__}", traceback=traced(said))
             # What a receiver raises does not take the place of what the task said.
             task_finished.send_robust(self._backend, task_result=self._result(TaskResultStatus.FAILED, finished_at=_now(), errors=[error]))
 
