@@ -7,13 +7,14 @@ import gc
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
 import pytest
 from worked import record
 
-from windlass import App, Context
+from windlass import App, Around, Context
 
 LONG = 60
 
@@ -271,6 +272,48 @@ def test_who_cancels_all_tasks_fails_no_job(sqlite: App, kind: str) -> None:
     failed, stopped = (record(sqlite, id) for id in asyncio.run(main()))
     assert (failed.state, failed.errors[0]["error"]) == ("retryable", "stopped: the handler was cancelled")
     assert (stopped.attempt, stopped.errors) == (0, []) and stopped.state in ("available", "scheduled"), stopped
+
+
+@pytest.mark.parametrize("kind", ["single", "batch", "layered"])
+def test_a_handler_that_cancels_its_own_task_has_failed(made: Callable[..., App], kind: str) -> None:
+    """It would do so again at once, for ever, if that used up no attempt."""
+    app, runs = made(), 0
+
+    async def work() -> None:
+        nonlocal runs
+        runs += 1
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(LONG)
+
+    if kind == "batch":
+
+        @app.batch("a", max_attempts=1)
+        async def batch(jobs: list[Any]) -> None:
+            await work()
+    else:
+
+        @app.job("a", max_attempts=1)
+        async def single() -> None:
+            await work()
+
+    if kind == "layered":
+
+        @app.middleware
+        def around(ctx: Context) -> Around:
+            yield
+
+    id = app.jobs["a"].enqueue_sync()
+
+    async def main() -> None:
+        async with app.worker() as worker:
+            await app.client.wait(id, timeout=5)
+            worker.stop()
+
+    asyncio.run(main())
+    job = record(app, id)
+    assert (runs, job.state, [error["error"] for error in job.errors]) == (1, "discarded", ["stopped: the handler was cancelled"])
 
 
 def test_a_shutdown_of_many_jobs_looks_at_each_once(sqlite: App) -> None:

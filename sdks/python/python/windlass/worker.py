@@ -374,7 +374,7 @@ class Worker:
             else:
                 self._end(job, returned(value, handler.function.__qualname__))
         except asyncio.CancelledError:
-            self._end(job, _stopped(self._reasons.get(job)))
+            self._end(job, self._stopped(self._reasons.get(job)))
         except GeneratorExit:  # the event loop was closed under it, and with the worker its jobs go back
             raise
         except BaseException as error:  # also SystemExit: it ends the job, not the worker
@@ -405,7 +405,7 @@ class Worker:
                 value = await call(self._contexts(fit) if handler.takes_context else [], args)
                 ended = None if value is None else _of_batch(value, len(fit), job.kind)
         except asyncio.CancelledError:
-            stopped = _stopped(next((self._reasons[one] for one in fit if one in self._reasons), None))
+            stopped = self._stopped(next((self._reasons[one] for one in fit if one in self._reasons), None))
             ended = [stopped for _ in fit]
         except GeneratorExit:  # as in _run
             raise
@@ -436,11 +436,21 @@ class Worker:
             if cause is None:
                 ended.append(returned(outcome, kind))
             elif isinstance(cause, asyncio.CancelledError):
-                ended.append(_stopped(self._reasons.get(job)))
+                ended.append(self._stopped(self._reasons.get(job)))
             else:
                 ended.append(failure(cause) if id(cause) in told else raised(cause, job))
                 told.add(id(cause))
         return ended
+
+    def _stopped(self, reason: str | None) -> Ended:
+        """What becomes of a job whose task was cancelled: by us for a reason; by whoever ends the event loop, which is no failure of the job (told
+        apart from Python 3.11 on); or by itself, which is one: it would do so again at once."""
+        if reason is None and self._loop_ends() and _is_cancelled(asyncio.current_task()):
+            return "snooze", 0.0, None
+        return "retry", None, f"stopped: {reason or 'the handler was cancelled'}"
+
+    def _loop_ends(self) -> bool:
+        return self._most == 0 or _is_cancelled(self._until_end)
 
     def _contexts(self, jobs: list[_native.Job]) -> list[Context]:
         return [Context(job, self._connection, self._reason_of) for job in jobs]
@@ -488,14 +498,10 @@ def _task_maker(loop: asyncio.AbstractEventLoop) -> Callable[[Coroutine[Any, Any
     return loop.create_task
 
 
-def _stopped(reason: str | None) -> Ended:
-    """What becomes of a job whose task was cancelled: by us for a reason; by itself; or by whoever ends the event loop, which is no failure of
-    the job (told apart from Python 3.11 on)."""
-    if reason is None:
-        cancelling = getattr(asyncio.current_task(), "cancelling", None)
-        if cancelling is not None and cancelling() > 0:
-            return "snooze", 0.0, None
-    return "retry", None, f"stopped: {reason or 'the handler was cancelled'}"
+def _is_cancelled(task: asyncio.Task[Any] | None) -> bool:
+    """Whether somebody has cancelled a task, though it goes on as yet; Python 3.10 does not know."""
+    cancelling = getattr(task, "cancelling", None)
+    return cancelling is not None and cancelling() > 0
 
 
 def _of_batch(value: Any, count: int, kind: str) -> list[Ended | None]:
