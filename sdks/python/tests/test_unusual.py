@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import pytest
 from worked import drain, record
 
-from windlass import App, Discard, Outcome, Snooze
+from windlass import App, Around, Context, Discard, Outcome, Snooze
 from windlass.args import Model
 from windlass.errors import InvalidArgs
 
@@ -382,6 +382,36 @@ def test_a_model_may_raise_anything(sqlite: App, n: int) -> None:
     fine, odd = (record(sqlite, id) for id in ids)
     assert odd.state == "discarded" and fine.state == ("completed" if n == 1 else "discarded")
     assert "the args do not fit: Unprintable, which cannot be shown" in str(odd.reason) if n == 1 else "OfTheBase" in str(odd.errors)
+
+
+@pytest.mark.parametrize("who", ["handler", "layered", "middleware"])
+@pytest.mark.parametrize("how", ["task", "batch"])
+def test_a_generator_exit_of_the_programs_own_fails_its_attempt(sqlite: App, how: str, who: str) -> None:
+    """Also that is raised where an event loop is closed under a job, and then nobody asks what became of it."""
+
+    def work() -> None:
+        if who != "middleware":
+            raise GeneratorExit
+
+    async def in_a_task() -> None:
+        work()
+
+    async def together(jobs: list[Any]) -> None:
+        work()
+
+    if who != "handler":
+
+        @sqlite.middleware
+        def around(ctx: Context) -> Around:
+            yield
+            if who == "middleware":
+                raise GeneratorExit
+
+    job: Any = sqlite.job("exits", max_attempts=1)(in_a_task) if how == "task" else sqlite.batch("exits", max_attempts=1)(together)
+    ids = job.enqueue_many_sync([{}, {}])
+    asyncio.run(asyncio.wait_for(drain(sqlite, grace_period=0.1), 20))
+    assert [record(sqlite, id).state for id in ids] == ["discarded"] * 2
+    assert "GeneratorExit" in record(sqlite, ids[0]).errors[0]["error"]
 
 
 class Down(logging.Handler):

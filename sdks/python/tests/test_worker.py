@@ -78,6 +78,8 @@ def test_whatever_a_handler_raises_is_a_failed_attempt(app: App, is_async: bool)
             raise SystemExit(3)
         if how == "interrupt":
             raise KeyboardInterrupt
+        if how == "generator":
+            raise GeneratorExit
         if how == "group":
             raise RuntimeError("outer") from ValueError("inner")
         raise TypeError("a handler's own")
@@ -86,11 +88,11 @@ def test_whatever_a_handler_raises_is_a_failed_attempt(app: App, is_async: bool)
         fail(how)
 
     job = app.job("fail", max_attempts=2)(fail_async if is_async else fail)
-    ids = [job.enqueue_sync(how=how) for how in ("exit", "interrupt", "group", "type")]
-    asyncio.run(drain(app))
+    ids = [job.enqueue_sync(how=how) for how in ("exit", "interrupt", "generator", "group", "type")]
+    asyncio.run(asyncio.wait_for(drain(app, grace_period=0.1), 20))
     errors = [record(app, id).errors[0]["error"] for id in ids]
-    assert [error.strip().splitlines()[-1] for error in errors] == ["SystemExit: 3", "KeyboardInterrupt", "RuntimeError: outer", "TypeError: a handler's own"]
-    assert "ValueError: inner" in errors[2] and "in fail" in errors[2]
+    assert [error.strip().splitlines()[-1] for error in errors] == ["SystemExit: 3", "KeyboardInterrupt", "GeneratorExit", "RuntimeError: outer", "TypeError: a handler's own"]
+    assert "ValueError: inner" in errors[3] and "in fail" in errors[3]
     assert {record(app, id).state for id in ids} == {"retryable"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import typing
 from typing import Any, Callable
@@ -240,6 +241,12 @@ def raised(error: BaseException, job: _native.Job) -> Ended:
         else:
             logger.warning("job %d (%s) failed in attempt %d", job.id, job.kind, job.attempt, exc_info=error)
     return ended
+
+
+def is_thrown_away(error: BaseException, loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether this is the end of a coroutine that nobody runs any more: its event loop was closed under it, and its job goes back with the worker.
+    While that loop runs, a handler has raised it."""
+    return isinstance(error, GeneratorExit) and asyncio._get_running_loop() is not loop
 
 
 class FailedElsewhere(Exception):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import json
-from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 from .children import stopped
 from .context import Context, _current
 from .errors import InvalidOption
-from .handler import AnyHandler, Ended, Handler, awaited, each_of, failure, returned
+from .handler import AnyHandler, Ended, Handler, awaited, each_of, failure, is_thrown_away, returned
 from .outcome import Cancel, Complete, Discard, Outcome, Retry, Snooze
 from .threads import Runner, WrappedRunner
 
@@ -121,11 +121,11 @@ class LayeredHandler(Handler):
             return failed(error)
 
     async def _awaited(self, job: _native.Job, context: Context) -> Any:
-        layers = Layers(self._middleware, context)
+        layers, loop = Layers(self._middleware, context), asyncio.get_running_loop()
         try:
             outcome = layers.instead or completed(await self._handler.call(job, context))
         except BaseException as error:
-            if _is_taken_away(error, context):
+            if _is_taken_away(error, context, loop):
                 layers.drop()
                 raise
             outcome = failed(error)
@@ -135,7 +135,7 @@ class LayeredHandler(Handler):
         self, contexts: list[Context], args: list[Any], call: Callable[[list[Context], list[Any]], Awaitable[Any]], kind: str
     ) -> list[Outcome]:
         """Calls the function of a batch for the jobs that no middleware keeps from it; what became of each."""
-        around = [Layers(self._middleware, context) for context in contexts]
+        around, loop = [Layers(self._middleware, context) for context in contexts], asyncio.get_running_loop()
         outcomes = {n: layers.instead for n, layers in enumerate(around) if layers.instead is not None}
         left = [n for n in range(len(around)) if n not in outcomes]
         try:
@@ -143,7 +143,7 @@ class LayeredHandler(Handler):
                 value = await call([contexts[n] for n in left], [args[n] for n in left])
                 outcomes.update(zip(left, map(completed, each_of(value, len(left), kind))))
         except BaseException as error:
-            if _is_taken_away(error, contexts[0]):
+            if _is_taken_away(error, contexts[0], loop):
                 for layers in around:
                     layers.drop()
                 raise
@@ -151,9 +151,9 @@ class LayeredHandler(Handler):
         return [layers.end(outcomes[n]) for n, layers in enumerate(around)]
 
 
-def _is_taken_away(error: BaseException, context: Context) -> bool:
+def _is_taken_away(error: BaseException, context: Context, loop: asyncio.AbstractEventLoop) -> bool:
     """Whether the job runs again elsewhere, or its event loop was closed: nobody asks for an outcome."""
-    return isinstance(error, GeneratorExit) or (isinstance(error, CancelledError) and context.cancelled in ("shutdown", "lost"))
+    return is_thrown_away(error, loop) or (isinstance(error, asyncio.CancelledError) and context.cancelled in ("shutdown", "lost"))
 
 
 class LayeredRunner(WrappedRunner):

@@ -29,7 +29,7 @@ from .connection import mailbox
 from .context import Context, _current
 from .duration import Duration, millis
 from .errors import InvalidOption
-from .handler import AnyHandler, Ended, Handler, each_of, failure, raised, returned, unfit
+from .handler import AnyHandler, Ended, Handler, each_of, failure, is_thrown_away, raised, returned, unfit
 from .middleware import LayeredHandler
 from .options import Backoff, refuse_other
 from .outcome import Outcome, Retry
@@ -375,9 +375,9 @@ class Worker:
                 self._end(job, returned(value, handler.function.__qualname__))
         except asyncio.CancelledError:
             self._end(job, self._stopped(self._reasons.get(job)))
-        except GeneratorExit:  # the event loop was closed under it, and with the worker its jobs go back
-            raise
         except BaseException as error:  # also SystemExit: it ends the job, not the worker
+            if is_thrown_away(error, self._loop):
+                raise
             end_in_fork(self._process, error)
             self._end(job, raised(error, job))
         self._tasks.pop(job, None)
@@ -407,9 +407,9 @@ class Worker:
         except asyncio.CancelledError:
             stopped = self._stopped(next((self._reasons[one] for one in fit if one in self._reasons), None))
             ended = [stopped for _ in fit]
-        except GeneratorExit:  # as in _run
-            raise
         except BaseException as error:
+            if is_thrown_away(error, self._loop):
+                raise
             end_in_fork(self._process, error)
             what = raised(error, fit[0])
             ended = [what for _ in fit]
