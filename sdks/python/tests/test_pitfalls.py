@@ -306,6 +306,42 @@ def test_the_interpreter_may_end_while_a_worker_works(folder: Path, kind: str) -
     assert job is not None and (job.state, job.attempt, job.errors) == ("available", 0, []), job
 
 
+STUBBORN = """
+    @app.job("stubborn")
+    async def stubborn() -> None:
+        print("stubborn begins", flush=True)
+        await asyncio.create_task(swallow())
+
+    async def swallow() -> None:
+        while True:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                pass
+"""
+
+
+@pytest.mark.parametrize("how", ["command", "run_worker"])
+def test_a_worker_ends_whose_handler_swallows_its_cancellation(tmp_path: Path, how: str) -> None:
+    """Also in a task of its own. The loop is the worker's, so nobody else waits for what goes on in it."""
+    folder = with_jobs(tmp_path, JOBS + STUBBORN)
+    app = app_of(folder)
+    id = enqueue(app, "stubborn")
+    if how == "command":
+        command = [sys.executable, "-m", "windlass", "worker", "jobs:app", "--grace-period", "100ms"]
+        program = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    else:
+        program = begin(folder, "app.run_worker(grace_period=0.1)\nprint('ended', flush=True)")
+    says(program, "stubborn begins")
+    program.send_signal(signal.SIGTERM)
+    out, err = program.communicate(timeout=30)
+    assert (out, program.returncode) == ("" if how == "command" else "ended\n", 0), err
+    assert f"job {id} (stubborn) goes on though it was taken away: its handler swallows CancelledError" in err
+    assert "pending" not in err and "Traceback" not in err, err
+    job = app.sync.job(id)
+    assert job is not None and (job.state, job.attempt, job.errors) == ("available", 0, []), job
+
+
 WORKER = "asyncio.run(app.worker(lease=1).run())"
 
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, Callable, Concatenate, ParamSpec, TypeVar, overload
 
 from ._batching import Batching
+from ._farewell import work
 from .children import place_of
 from .client import Client, SyncClient
 from .connection import Connection
@@ -169,7 +170,7 @@ class App:
         try:
             asyncio.get_running_loop()
         except RuntimeError:  # there is none, as it should be
-            asyncio.run(self.worker(queues, **options).run())
+            work(self.worker(queues, **options))
         else:
             raise InvalidOption("run_worker() has an event loop of its own, and here one runs already: await app.worker().run()")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
 import os
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _native, _reload
+from ._farewell import work
 from ._locate import load
 from .errors import WindlassError
 
@@ -43,7 +43,7 @@ def _worker(args: list[str]) -> int:
         if app.jobs or app._any:  # else it says that there are none
             queued = ", ".join(f"{name}={jobs}" for name, jobs in worker._queues.items())
             logging.getLogger("windlass").info("works %s; kinds: %s", queued, ", ".join(app.jobs) or "any")
-        asyncio.run(worker.run())
+        work(worker)
     except WindlassError as error:
         print(f"error: {error} [{error.code}]", file=sys.stderr)
         return 2 if isinstance(error, ValueError) else 3 if isinstance(error, ConnectionError) else 1

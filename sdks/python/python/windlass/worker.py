@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _logs, _native, _places
 from ._around import Around
+from ._farewell import FAREWELL
 from ._forks import end_in_fork
 from ._greenlets import patched_by
 from ._in_thread import Left, in_thread
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 _MOST_THREADS = 32
 _MOST_AT_ONCE = 256  # jobs that one turn of the event loop takes, but for a batch, which is never split
-_FAREWELL = 2.0  # seconds for handlers whose jobs were taken away
 _running: weakref.WeakSet[_native.Worker] = weakref.WeakSet()
 _workers: weakref.WeakSet[Worker] = weakref.WeakSet()
 
@@ -239,9 +239,21 @@ class Worker:
         """Waits for the worker's end."""
         self._started()
         await asyncio.shield(self._ended)
+        if tasks := self._going_on():
+            await asyncio.wait(tasks, timeout=FAREWELL)
+            self._warn_of(self._going_on())
         for pool in self._pools:
-            if not await asyncio.to_thread(pool.join, _FAREWELL):
+            if not await asyncio.to_thread(pool.join, FAREWELL):
                 logger.warning("a handler goes on in its thread, though its job was taken away when the worker ended")
+
+    def _going_on(self) -> set[asyncio.Task[None]]:
+        """The tasks of jobs that go on: when the worker has ended, though these were taken away."""
+        return {task for task in (*self._tasks.values(), *self._batches) if not task.done() and task is not asyncio.current_task()}
+
+    def _warn_of(self, left: set[asyncio.Task[None]]) -> None:
+        jobs = [job for job, task in self._tasks.items() if task in left] + [job for task in left for job in self._batches.get(task, ())]
+        for job in jobs:
+            logger.warning("job %d (%s) goes on though it was taken away: its handler swallows CancelledError, or takes long to end by it", job.id, job.kind)
 
     async def close(self) -> None:
         """Ends: running jobs have the grace period, what has not begun goes back."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 from django.utils.module_loading import autodiscover_modules
 
+from windlass._farewell import work
 from windlass.cli import add_worker_options, queue_option, worker_options
 from windlass.django._tasks import task_backends
 from windlass.django.backend import Backend
@@ -58,4 +58,4 @@ class Command(BaseCommand):
         queues = dict(options["queue"]) if options["queue"] else None
         worker = on.worker(queues, **worker_options(options))
         self.stdout.write(f"working {len(on.tasks)} tasks")
-        asyncio.run(worker.run())
+        work(worker)
