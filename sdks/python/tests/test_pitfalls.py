@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from programs import app_of, beside_jobs, with_jobs
+from worked import record
 
 from windlass import App, JobRecord
 
@@ -304,6 +305,50 @@ def test_the_interpreter_may_end_while_a_worker_works(folder: Path, kind: str) -
     assert program.returncode == 0 and err.splitlines() == ["windlass_runtime::shutdown: handing back running jobs now running=1"], err
     job = app.sync.job(id)
     assert job is not None and (job.state, job.attempt, job.errors) == ("available", 0, []), job
+
+
+BLOCKS = """
+    @app.job("blocks")
+    async def blocks() -> None:
+        print("blocks begins", flush=True)
+        time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_are_heard_while_the_event_loop_stands_still(tmp_path: Path, number: signal.Signals) -> None:
+    """The first begins the grace period, the second hands back at once, and where the loop tells of neither a third one ends the process."""
+    folder = with_jobs(tmp_path, JOBS + BLOCKS)
+    app = app_of(folder)
+    id = enqueue(app, "blocks")
+    command = [sys.executable, "-m", "windlass", "worker", "jobs:app", "--grace-period", "1h"]
+    program = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    says(program, "blocks begins")
+    program.send_signal(number)
+    time.sleep(0.1)
+    assert record(app, id).state == "running"
+    program.send_signal(number)
+    until = time.monotonic() + 30
+    while record(app, id).state != "available":
+        assert time.monotonic() < until and program.poll() is None
+        time.sleep(0.05)
+    time.sleep(1.1)
+    program.send_signal(number)
+    _, err = program.communicate(timeout=30)
+    assert program.returncode == -number and "Traceback" not in err, err
+    assert (record(app, id).attempt, record(app, id).errors) == (0, [])
+
+
+def test_a_signal_that_came_while_the_event_loop_stood_still_counts_once(folder: Path) -> None:
+    app = app_of(folder)
+    id = enqueue(app, "held")
+    program = begin(folder, "app.run_worker(grace_period=60)")
+    says(program, "held begins")
+    program.send_signal(signal.SIGTERM)
+    time.sleep(0.1)
+    (folder / "free").touch()
+    _, err = program.communicate(timeout=30)
+    assert (program.returncode, record(app, id).state, record(app, id).result) == (0, "completed", "the first"), err
 
 
 STUBBORN = """

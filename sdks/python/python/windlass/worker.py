@@ -131,6 +131,7 @@ class Worker:
         self._is_due = False
         self._is_starting = False
         self._is_stopping = False
+        self._interrupts = 0
         self._is_told = asyncio.Event()
 
     async def start(self) -> None:
@@ -210,7 +211,7 @@ class Worker:
 
     async def run(self) -> None:
         """Works until SIGINT or SIGTERM, then lets running jobs end within the grace period; a second signal hands them back at once."""
-        with signalled(self._signalled):
+        with signalled(self._signalled, self._interrupted):
             try:
                 if not await self._begin():
                     return
@@ -295,6 +296,16 @@ class Worker:
                 "start one of its own after the fork"
             )
         return self._native
+
+    def _interrupted(self) -> None:
+        # Between any two steps of the main thread: it takes no lock that this may have, and so says nothing. The event loop does that, if it goes on.
+        self._interrupts += 1
+        if self._native is None:
+            return
+        if self._interrupts == 1:
+            self._native.stop()
+        else:
+            self._native.abort()
 
     def _signalled(self) -> None:
         is_first, self._is_stopping = not self._is_stopping, True
