@@ -95,6 +95,7 @@ def wrong(sqlite: App) -> dict[str, Callable[[], object]]:
         "no number of seconds": lambda: some.wait(1, timeout=float("inf")),
         "more attempts than fit": lambda: job.with_options(max_attempts=1_000_000).enqueue_sync(1),
         "a key that is no text": lambda: job.with_options(idempotency_key="\ud800").enqueue_sync(1),
+        "no key": lambda: job.with_options(idempotency_key=None),
         "an actor that is no text": lambda: sqlite.sync.acting_as("\ud800").pause("a"),
     }
 
@@ -127,6 +128,7 @@ def wrong(sqlite: App) -> dict[str, Callable[[], object]]:
         ("no number of seconds", InvalidOption, "timeout must be a finite length of time, got inf"),
         ("more attempts than fit", InvalidOption, "max_attempts: invalid value: integer `1000000`, expected a whole number of at most 65535"),
         ("a key that is no text", InvalidArgs, "half of a surrogate pair is no text"),
+        ("no key", InvalidOption, "idempotency_key is None: leave it out where a repeated call is to enqueue once more"),
         ("an actor that is no text", InvalidArgs, "half of a surrogate pair is no text"),
     ],
 )  # fmt: skip

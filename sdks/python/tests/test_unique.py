@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -64,8 +67,19 @@ def test_what_is_not_unique_is_refused(sqlite: App) -> None:
         ({"key": "a", "max_wait": 5}, r"max_wait goes with on_conflict='replace', got on_conflict='keep'"),
         ({"key": "a", "window": 5, "until": "started"}, "window and until='started' exclude each other"),
         ({"key": "a", "fields": ["b"]}, "key and fields exclude each other"),
+        ({"key": None}, "unique: key is None, by which nothing is unique: leave unique out where that is meant, or key for all of the args"),
+        ({"fields": None}, "unique: fields is None, by which nothing is unique"),
     ],
 )
 def test_pairs_that_cannot_be_are_refused_by_their_own_names(options: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidOption, match=says):
         Unique(**options)
+
+
+def test_a_definition_may_be_copied_and_shown() -> None:
+    """Whatever of it was not said stays so."""
+    for unique in (Unique(), Unique("a"), Unique(fields=["user"])):
+        copied = replace(unique, scope="queue")
+        assert replace(copied, scope="kind") == unique == copy.deepcopy(unique) == pickle.loads(pickle.dumps(unique))
+        assert copied._spec() == unique._spec() | {"unique_in": "queue"}
+    assert repr(Unique("a")).startswith("Unique(key='a', fields=not said, scope='kind'")

@@ -205,7 +205,8 @@ def test_schedules_tick_as_they_say(sqlite: App) -> None:
 
 
 def unique_id(app: App, vector: dict[str, Any]) -> int:
-    unique = Unique(vector.get("unique_key"), vector.get("fields"), scope=vector["scope"])
+    said = {"key": vector.get("unique_key"), "fields": vector.get("fields")}
+    unique = Unique(**{name: value for name, value in said.items() if value is not None}, scope=vector["scope"])
     spec = app.job(vector["kind"])(nothing).with_options(queue=vector["queue"], unique=unique)._spec()
     return int(app.connection.call_sync("enqueue_unique", f'{{"job":{encode(spec)},"args":[{vector["args"]}]}}')["jobs"][0]["id"])
 

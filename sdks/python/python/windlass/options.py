@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from enum import Enum
 from typing import Any, Literal, Mapping, Sequence
 
 from .duration import Duration, millis
 from .errors import InvalidOption
+
+
+class _Said(Enum):
+    NOT = "not said"
+
+    def __repr__(self) -> str:
+        return self.value
+
+
+_NOT_SAID: Any = _Said.NOT  # None is what a program has that looked for a value and found none
 
 
 @dataclass(frozen=True)
@@ -19,11 +30,11 @@ class Unique:
     (``Unique()``).
 
     Raises :class:`windlass.errors.InvalidOption` for what excludes each other: ``key`` and ``fields``, ``window`` and ``until``, and a
-    ``max_wait`` without ``on_conflict="replace"``.
+    ``max_wait`` without ``on_conflict="replace"``; and for a ``key`` or ``fields`` of ``None``, which would make it unique by all of its args.
     """
 
-    key: str | None = None
-    fields: Sequence[str] | None = None
+    key: str = _NOT_SAID
+    fields: Sequence[str] = _NOT_SAID
     scope: Literal["kind", "queue"] = "kind"
     """Among the jobs of its kind or of its queue."""
     until: Literal["finished", "started"] = "finished"
@@ -36,9 +47,12 @@ class Unique:
     """With ``replace``: the job is not put off further than this after its first enqueue."""
 
     def __post_init__(self) -> None:
+        for name in ("key", "fields"):
+            if getattr(self, name) is None:
+                raise InvalidOption(f"unique: {name} is None, by which nothing is unique: leave unique out where that is meant, or {name} for all of the args")
         if isinstance(self.fields, str):
             raise InvalidOption(f"fields must be a list of names, as in Unique(fields=[{self.fields!r}]), got {self.fields!r}")
-        if self.key is not None and self.fields is not None:
+        if self.key is not _NOT_SAID and self.fields is not _NOT_SAID:
             raise InvalidOption("key and fields exclude each other: a unique job has one key")
         if self.window is not None and self.until != "finished":
             raise InvalidOption(f"window and until={self.until!r} exclude each other: a job has its key for a time, or until something happens")
@@ -47,11 +61,11 @@ class Unique:
 
     def _spec(self) -> dict[str, Any]:
         spec: dict[str, Any] = {"unique_in": self.scope, "on_conflict": self.on_conflict}
-        if self.key is not None:
+        if self.key is not _NOT_SAID:
             spec["unique_key"] = self.key
-        if self.fields is not None:
+        elif self.fields is not _NOT_SAID:
             spec["unique_fields"] = list(self.fields)
-        if self.key is None and self.fields is None:
+        else:
             spec["unique_args"] = True
         if self.window is not None:
             spec["unique_for_ms"] = millis(self.window, "window")
@@ -125,6 +139,8 @@ class Options:
         for name in changes:
             if name not in OPTIONS:
                 raise InvalidOption(f"unknown option {name!r}; known are {', '.join(sorted(OPTIONS))}")
+        if changes.get("idempotency_key", "") is None:  # as of a row that has none: it would be stored without the guard that was meant
+            raise InvalidOption("idempotency_key is None: leave it out where a repeated call is to enqueue once more")
         return replace(self, **changes)
 
     def _spec(self, kind: str) -> dict[str, Any]:
