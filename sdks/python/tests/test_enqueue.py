@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -142,6 +143,34 @@ def test_wrong_options_are_refused_by_name(sqlite: App) -> None:
     with pytest.raises(InvalidName):
         job.with_options(queue="").enqueue_sync()
     assert sqlite.sync.jobs().jobs == []
+
+
+@dataclass
+class Rates:
+    by_id: dict[Any, str]
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ({1: "a", "1": "b"}, "value: 2 keys are '1' as text"),
+        ([{"deep": {True: "a", "true": "b"}}], "value.deep: 2 keys are 'true' as text"),
+        ({None: "a", "null": "b"}, "2 keys are 'null' as text"),
+        ({-1.5: "a", "-1.5": "b"}, "2 keys are '-1.5' as text"),
+        (Rates({7: "a", "7": "b"}), "value.by_id: 2 keys are '7' as text"),
+    ],
+)
+def test_keys_that_are_the_same_as_text_are_refused(sqlite: App, value: Any, says: str) -> None:
+    """One of their values would be lost, and nobody would know which."""
+
+    @sqlite.job("a")
+    def job(value: Any) -> None: ...
+
+    with pytest.raises(InvalidArgs) as error:
+        job.enqueue_sync(value)
+    assert says in str(error.value)
+    kept = {1: "a", "2": "b", 2.5: "c", None: 'd "1": "1":', "1.": {"1": 1}}
+    assert sqlite.sync.args(job.enqueue_sync(kept)) == {"value": {"1": "a", "2": "b", "2.5": "c", "null": 'd "1": "1":', "1.": {"1": 1}}}
 
 
 def test_tags_that_can_be_read_once_are_those_of_each_job(sqlite: App) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Callable
 from uuid import UUID
 
 from . import _no_json, _pydantic
+from ._same_keys import refuse_same_keys
 from .errors import InvalidArgs
 
 
@@ -75,6 +76,7 @@ def _text(value: object) -> str:
     except BaseException:
         _encoders.encode = _encoder()  # the other one may take parts of this value for parts of themselves
         raise
+    refuse_same_keys(text)
     if not text.isascii():
         text.encode()  # refuses halves of surrogate pairs, which are no text
     return text
