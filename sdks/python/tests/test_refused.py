@@ -95,6 +95,8 @@ def wrong(sqlite: App) -> dict[str, Callable[[], object]]:
         "no number of seconds": lambda: some.wait(1, timeout=float("inf")),
         "more attempts than fit": lambda: job.with_options(max_attempts=1_000_000).enqueue_sync(1),
         "a key that is no text": lambda: job.with_options(idempotency_key="\ud800").enqueue_sync(1),
+        "keys for ids": lambda: some.cancel({1: 2}),
+        "keys for ids of a filter": lambda: some.retry_where(ids={1: 2}),
         "no key": lambda: job.with_options(idempotency_key=None),
         "an actor that is no text": lambda: sqlite.sync.acting_as("\ud800").pause("a"),
     }
@@ -128,6 +130,8 @@ def wrong(sqlite: App) -> dict[str, Callable[[], object]]:
         ("no number of seconds", InvalidOption, "timeout must be a finite length of time, got inf"),
         ("more attempts than fit", InvalidOption, "max_attempts: invalid value: integer `1000000`, expected a whole number of at most 65535"),
         ("a key that is no text", InvalidArgs, "half of a surrogate pair is no text"),
+        ("keys for ids", InvalidOption, "cancel takes the id of a job, or a list of ids, got {1: 2}; what is to be found is for cancel_where, as in"),
+        ("keys for ids of a filter", InvalidOption, "retry takes the id of a job, or a list of ids, got {1: 2}"),
         ("no key", InvalidOption, "idempotency_key is None: leave it out where a repeated call is to enqueue once more"),
         ("an actor that is no text", InvalidArgs, "half of a surrogate pair is no text"),
     ],

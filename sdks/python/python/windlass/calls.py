@@ -104,6 +104,8 @@ def by_id(op: str, ids: int | Sequence[int], **more: Any) -> Call[list[str]]:
 
 
 def _ids(op: str, ids: Any) -> list[int]:
+    if isinstance(ids, Mapping):  # whose keys would be taken for ids
+        raise InvalidOption(f"{op} takes the id of a job, or a list of ids, got {ids!r}; what is to be found is for {op}_where, as in {op}_where(kind='mail.send')")
     if isinstance(ids, (str, bytes)) or not isinstance(ids, (int, Iterable)):
         raise InvalidOption(f"{op} takes the id of a job, or a list of ids, got {ids!r}")
     return [ids] if isinstance(ids, int) else list(ids)
