@@ -83,3 +83,35 @@ def test_a_child_that_comes_back_from_its_handler_ends(tmp_path: Path, kind: str
     assert (done.returncode, done.stdout.splitlines()) == (0, says), done.stderr
     assert "End such a process by os._exit()" in done.stderr and "ValueError: of the child" in done.stderr
     assert "SyntaxError, which cannot be shown" in done.stderr
+
+
+SIGNALLED = """
+    import signal, time
+
+    @app.job("signalled")
+    def signalled():
+        pid = os.fork()
+        if pid == 0:
+            time.sleep(60)
+            os._exit(0)
+        os.kill(pid, signal.SIGTERM)
+        return code_of(pid)
+
+    async def main():
+        worker = app.worker()
+        run = asyncio.create_task(worker.run())
+        for _ in range(2):
+            job = await app.client.wait(await signalled.enqueue(), "60s")
+            print(job.state, job.result, run.done(), flush=True)
+        worker.stop()
+        await run
+
+    asyncio.run(main())
+"""
+
+
+def test_a_signal_for_a_child_is_none_for_the_worker(tmp_path: Path) -> None:
+    """As `multiprocessing` sends it to end one: the child ends by it, and the worker goes on."""
+    folder = with_jobs(tmp_path, JOBS)
+    done = subprocess.run(beside_jobs(folder, SIGNALLED), cwd=folder, capture_output=True, text=True, timeout=LONG, check=False)
+    assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, ["completed -15 False"] * 2, "")

@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from .errors import InvalidOption
@@ -78,6 +78,16 @@ def signalled(tell: Callable[[], None], at_once: Callable[[], None]) -> Iterator
             for number in _SIGNALS:
                 loop.remove_signal_handler(number)
                 _put_back(number, _before.pop(number))
+
+
+def _forked() -> None:
+    """The descriptor by which a loop hears of signals is the parent's, too: one for a fork would stop the workers there."""
+    if any(told.by_loop for told in _told.values()):
+        with suppress(ValueError):  # this is not the main thread, as it is of whoever forks in Python
+            signal.set_wakeup_fd(-1)
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def _put_back(number: signal.Signals, before: Any) -> None:
