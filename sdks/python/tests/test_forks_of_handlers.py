@@ -23,6 +23,9 @@ JOBS = """
                 sys.exit(3)
             if how == "raise":
                 raise ValueError("of the child")
+            if how == "closed":
+                sys.stderr.close()
+                raise ValueError("that nobody hears of")
             if how == "odd":
                 raise SyntaxError("no line", ("t.html", 1, "7", "{{ x"))
         return pid
@@ -60,7 +63,7 @@ JOBS = """
 PROGRAM = """
     async def main():
         async with app.worker(queues={"default": 5}, threads=2, processes=1) as worker:
-            for how in ("return", "exit", "raise", "odd"):
+            for how in ("return", "exit", "raise", "odd", "closed"):
                 [id] = await app.jobs["KIND"].enqueue_many([{"how": how}])
                 job = await app.client.wait(id, "60s")
                 print(how, job.state, job.result, job.attempt, flush=True)
@@ -79,7 +82,7 @@ def test_a_child_that_comes_back_from_its_handler_ends(tmp_path: Path, kind: str
     folder = with_jobs(tmp_path, JOBS)
     program = beside_jobs(folder, PROGRAM.replace("KIND", kind))
     done = subprocess.run(program, cwd=folder, capture_output=True, text=True, timeout=LONG, check=False)
-    says = ["return completed 1 1", "exit completed 3 1", "raise completed 1 1", "odd completed 1 1", "0", "the end"]
+    says = ["return completed 1 1", "exit completed 3 1", "raise completed 1 1", "odd completed 1 1", "closed completed 1 1", "0", "the end"]
     assert (done.returncode, done.stdout.splitlines()) == (0, says), done.stderr
     assert "End such a process by os._exit()" in done.stderr and "ValueError: of the child" in done.stderr
     assert "SyntaxError, which cannot be shown" in done.stderr
@@ -90,10 +93,13 @@ SIGNALLED = """
 
     @app.job("signalled")
     def signalled():
+        begun, begins = os.pipe()
         pid = os.fork()
         if pid == 0:
+            os.write(begins, b"1")
             time.sleep(60)
             os._exit(0)
+        os.read(begun, 1)  # Python forgets what came in the midst of a fork
         os.kill(pid, signal.SIGTERM)
         return code_of(pid)
 

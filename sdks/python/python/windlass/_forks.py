@@ -35,6 +35,15 @@ def end_in_fork(process: int, error: BaseException | None = None) -> None:
 
 def _end(error: BaseException | None) -> NoReturn:
     code = 1
+    try:
+        code = _told(error)
+    finally:  # also where there is no stderr to tell it
+        os._exit(code)
+
+
+def _told(error: BaseException | None) -> int:
+    """Tells why it ends, and gives its exit code."""
+    code = 1
     if isinstance(error, SystemExit):
         code = _code_of(error)
     elif error is not None:
@@ -46,7 +55,7 @@ def _end(error: BaseException | None) -> NoReturn:
             stream.flush()
         except Exception:  # it is closed, or there is none
             pass
-    os._exit(code)
+    return code
 
 
 def _code_of(error: SystemExit) -> int:
