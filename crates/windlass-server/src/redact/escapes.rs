@@ -3,6 +3,10 @@
 /// Reads one at the beginning of a text: the character, and how long what stands for it is.
 pub(super) type Escape = fn(&str) -> Option<(char, usize)>;
 
+/// Each sort by itself, with the sign that it begins with. Of two quotes each doubles its own, as in SQL and CSV.
+pub(super) const SORTS: [(char, Escape); 5] =
+    [('\\', backslash), ('%', percent), ('&', entity), ('\'', single_quote), ('"', double_quote)];
+
 /// None is longer, in bytes: a character of four by `\x`.
 pub(super) const LONGEST: usize = 16;
 
@@ -18,18 +22,18 @@ pub(super) fn is_rest(text: &str) -> bool {
     text.len() < LONGEST && text.bytes().all(may_be)
 }
 
-/// Any of them.
+/// Any of them but doubled quotes.
 pub(super) fn any(text: &str) -> Option<(char, usize)> {
     match text.as_bytes().first()? {
         b'\\' => backslash(text),
-        b'%' => bytes(text, "%"),
+        b'%' => percent(text),
         b'&' => entity(text),
         _ => None,
     }
 }
 
 /// Those of JSON and what most languages have beside them.
-pub(super) fn backslash(text: &str) -> Option<(char, usize)> {
+fn backslash(text: &str) -> Option<(char, usize)> {
     let rest = text.strip_prefix('\\')?;
     let sign = rest.chars().next()?;
     let plain = match sign {
@@ -45,6 +49,19 @@ pub(super) fn backslash(text: &str) -> Option<(char, usize)> {
         _ => return None,
     };
     Some((plain, 1 + sign.len_utf8()))
+}
+
+/// Those of addresses and forms.
+fn percent(text: &str) -> Option<(char, usize)> {
+    bytes(text, "%")
+}
+
+fn single_quote(text: &str) -> Option<(char, usize)> {
+    text.starts_with("''").then_some(('\'', 2))
+}
+
+fn double_quote(text: &str) -> Option<(char, usize)> {
+    text.starts_with("\"\"").then_some(('"', 2))
 }
 
 /// `\u{e4}`, without the backslash.
@@ -149,6 +166,17 @@ mod tests {
                 let expected = (!is_first).then_some((read, text.len()));
                 assert_eq!(any(&format!("{text}{rest}")), expected, "{text}{rest}");
                 assert!((read.len_utf8() + 1..=LONGEST).contains(&text.len()), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_sort_reads_its_own() {
+        for (text, read) in [(r"\n", '\n'), ("%41", 'A'), ("&lt;", '<'), ("''", '\''), ("\"\"", '"')] {
+            for (sign, escape) in SORTS {
+                let expected = text.starts_with(sign).then_some((read, text.len()));
+                assert_eq!(escape(text), expected, "{text} by {sign}");
+                assert_eq!(escape("'\""), None, "two of the same are one");
             }
         }
     }

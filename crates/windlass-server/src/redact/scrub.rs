@@ -3,7 +3,7 @@
 use super::{
     Secrets, Verbatim,
     cut::{Piece, pieces},
-    escapes::{Escape, LONGEST, any, backslash, is_rest},
+    escapes::{Escape, LONGEST, SORTS, any, is_rest},
     finder::{Finder, Found},
     hidden,
     secrets::SHORTEST,
@@ -13,6 +13,8 @@ use std::cmp::Reverse;
 
 /// How often a text is read: as it stands, and what was quoted, and quoted again.
 const QUOTED: usize = 4;
+/// The most texts that one may mean: the plainest of them.
+const MOST_MEANT: usize = 64;
 
 impl Secrets {
     /// Hides them in all texts of a value.
@@ -50,22 +52,38 @@ impl Secrets {
     /// Where they stand in a text as it is, and as it may be meant; the first and longest first.
     fn found(&self, piece: &Piece<'_>) -> Vec<Found> {
         let (text, mut found) = (Unescaped::of(piece.text, piece.ends_cut), Vec::new());
-        let of_another_sort = if text.text.contains(['%', '&']) { text.read(any) } else { None };
         let of_form = text.of_form();
-        // First what a text means by itself: what looks like an escape of another sort may be a part of what is to be hidden.
-        for (text, escape) in [(Some(text), backslash as Escape), (of_another_sort, any), (of_form, any)] {
-            let mut meant = text;
-            for _ in 0..QUOTED {
-                let Some(text) = meant else { break };
-                self.find(&text, &mut found);
+        let mut texts = Vec::from_iter([Some(text), of_form].into_iter().flatten());
+        let mut looked = 0;
+        for again in (0..QUOTED).rev() {
+            let read = texts.len();
+            for at in looked..read {
+                self.find(&texts[at], &mut found);
                 if piece.begins_cut {
-                    self.find_end(&text, piece.text, &mut found);
+                    self.find_end(&texts[at], piece.text, &mut found);
                 }
-                meant = text.read(escape);
+                for escape in self.escapes(&texts[at].text).into_iter().filter(|_| again > 0) {
+                    let meant = texts[at].read(escape).filter(|_| texts.len() < MOST_MEANT);
+                    texts.extend(meant.filter(|meant| texts.iter().all(|known| known.text != meant.text)));
+                }
             }
+            looked = read;
         }
         found.sort_unstable_by_key(|one| (one.start, Reverse((one.end, one.characters))));
         found
+    }
+
+    /// What may have been written in the place of characters of a text: one sort of escapes, as what looks like one of another may be a part of what is
+    /// to be hidden, or all of them mixed. A quote is doubled where there is one.
+    fn escapes(&self, text: &str) -> Vec<Escape> {
+        let may_be =
+            |sign: char| (!matches!(sign, '\'' | '"') || self.quotes.contains(&sign)) && text.contains(sign);
+        let mut escapes: Vec<Escape> =
+            SORTS.into_iter().filter(|(sign, _)| may_be(*sign)).map(|(_, escape)| escape).collect();
+        if escapes.len() > 1 {
+            escapes.push(any);
+        }
+        escapes
     }
 
     fn find(&self, text: &Unescaped, found: &mut Vec<Found>) {
@@ -157,6 +175,47 @@ mod tests {
             utf8_percent_encode(&json!({ "url": percent }).to_string(), NON_ALPHANUMERIC).to_string();
         let all = [percent, form, html, numbers, braces, wide, bytes, latin, nested];
         all.map(|quoted| format!("GET /?a=b&t={quoted}&c HTTP/1.1: 100%")).into()
+    }
+
+    /// As a page, a query or a program quotes it: nothing but the signs of that was changed. Presigned addresses have `%2F` in them.
+    #[test]
+    fn a_value_with_escapes_of_another_sort_is_hidden_where_it_is_quoted() {
+        let address = "https://b.example/f?X-Amz-Credential=AKIA%2F2026%2Fus-east-1&X-Amz-Signature=3f1c9a";
+        let values = [address, r#"C:\x41\"new" & it's"#, "&lt;b>%41 'a' \"\"+1", "a&amp;b\\u0041 \"c\"%20d"];
+        let secrets = secrets_of(&json!({ "token": values }).to_string());
+        for value in values {
+            let html = |text: &str| {
+                let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+                text.replace('"', "&quot;").replace('\'', "&#x27;")
+            };
+            let uri = |text: &str| text.replace('%', "%25").replace(' ', "%20").replace('"', "%22");
+            let json = |text: &str| json!(text).to_string();
+            // As Go writes JSON.
+            let go = |text: &str| {
+                json(text).replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
+            };
+            let sql = |text: &str| format!("'{}'", text.replace('\'', "''"));
+            let csv = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+            for quoted in [
+                html(value),
+                uri(value),
+                go(value),
+                sql(value),
+                csv(value),
+                html(&json(value)),
+                json(&html(value)),
+                go(&html(value)),
+                html(&html(value)),
+                html(&uri(value)),
+                csv(&json(value)),
+                sql(&html(value)),
+                json(&sql(value)),
+            ] {
+                let shown = secrets.scrubbed(&format!("403 Forbidden: <a href={quoted}>: 100%, R&D"));
+                let hidden = format!("‹{} characters hidden›", value.chars().count());
+                assert!(shown.contains(&hidden), "{quoted}: {shown}");
+            }
+        }
     }
 
     /// By its own sort of escapes, or as it stands, whatever else it looks like.

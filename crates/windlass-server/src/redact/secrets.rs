@@ -8,6 +8,8 @@ pub(super) const SHORTEST: usize = 4;
 #[derive(Default)]
 pub(crate) struct Secrets {
     pub(super) texts: BTreeSet<String>,
+    /// The quotes in them.
+    pub(super) quotes: BTreeSet<char>,
     /// Of these texts, once they were looked for.
     pub(super) finder: OnceLock<Finder>,
     /// Of these texts backwards, once their ends were.
@@ -51,6 +53,7 @@ impl Secrets {
     fn push(&mut self, text: &str) {
         if text.len() >= SHORTEST && !self.texts.contains(text) {
             self.texts.insert(text.to_owned());
+            self.quotes.extend(text.chars().filter(|c| matches!(c, '\'' | '"')));
             self.finder.take();
             self.backwards.take();
         }

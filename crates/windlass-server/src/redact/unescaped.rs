@@ -50,21 +50,18 @@ impl Unescaped {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::escapes::{any, backslash},
-        *,
-    };
+    use super::{super::escapes::any, *};
 
     #[test]
     fn escapes_are_read_and_places_kept() {
         let quoted = r#"a\"b\u00e4\/\ud83d\ude00\b\f\x\u12"#;
-        let read = Unescaped::of(quoted, false).read(backslash).unwrap();
+        let read = Unescaped::of(quoted, false).read(any).unwrap();
         assert_eq!(read.text, "a\"bä/😀\u{8}\u{c}\\x\\u12");
         let at = read.text.find('ä').unwrap();
         let (start, end) = read.place(at, at + 'ä'.len_utf8());
         assert_eq!(&quoted[start..end], r"\u00e4");
         assert_eq!(read.place(0, read.text.len()), (0, quoted.len()));
-        assert!(read.read(backslash).is_none() && Unescaped::of("plain", false).read(any).is_none());
+        assert!(read.read(any).is_none() && Unescaped::of("plain", false).read(any).is_none());
     }
 
     #[test]
