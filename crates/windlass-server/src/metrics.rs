@@ -1,7 +1,7 @@
 //! `/metrics`: the store's figures, and this server's own. docs/guide/metrics.md lists them, and a test holds it to that.
 
 mod outcomes;
-mod queues;
+pub(crate) mod queues;
 mod store;
 mod timings;
 pub(crate) mod worker;
@@ -153,7 +153,7 @@ impl Metrics {
         let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "The version of this server", version);
         store::register(&mut registry, look, now);
-        queues::register(&mut registry, &look.counted.queues, &look.status.workers, now);
+        queues::register(&mut registry, &look.counted.queues, &look.status, now);
         self.outcomes.register(&mut registry);
         self.times.register(&mut registry);
         let mut text = String::new();
@@ -226,6 +226,40 @@ mod tests {
         assert_eq!(said([(0, false), (5, true), (0, false)]), [None, Some(0.0), Some(0.0)]);
         assert_eq!(said([(5, true), (5, true), (5, true)]), [None, Some(1.0), Some(0.0)]);
         assert_eq!(said([(0, false), (5, true), (5, false)]), [Some(0.0), Some(0.0), nine_hours]);
+    }
+
+    /// The store lists a thousand workers; those of another queue may be among the others.
+    #[test]
+    fn where_not_all_workers_are_known_none_is_no_figure() {
+        let queues = ["known", "other"];
+        let queue = |name: &str| QueueStats { name: name.to_owned(), available: 2, ..QueueStats::default() };
+        let worker = |live| WorkerRecord {
+            id: windlass_core::WorkerId(7),
+            name: "w".into(),
+            queues: vec!["known".into()],
+            started_at: Timestamp::now(),
+            heartbeat_at: Timestamp::now(),
+            live,
+            draining: false,
+            program: Default::default(),
+            load: Default::default(),
+        };
+        let workers = |count| look(queues.map(queue).into(), vec![worker(true); count]);
+        let said = |look: &Look| {
+            let text = Metrics::new().written(look, 1, Timestamp::now()).unwrap();
+            queues.map(|queue| {
+                let start = format!("windlass_queue_workers{{queue=\"{queue}\"}} ");
+                text.lines().find_map(|line| line.strip_prefix(&start)?.parse::<usize>().ok())
+            })
+        };
+        assert_eq!(said(&workers(7)), [Some(7), Some(0)]);
+        let most = StoreStatus::MOST_WORKERS;
+        assert_eq!(said(&workers(most)), [Some(most), Some(0)]);
+        assert_eq!(said(&workers(most + 1)), [Some(most), None]);
+        let mut with_gone = vec![worker(true); 7];
+        with_gone.resize(most + 1, worker(false));
+        let with_gone = look(queues.map(queue).into(), with_gone);
+        assert_eq!(said(&with_gone), [Some(7), Some(0)], "all live ones are known");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 mod schedules;
 
-use crate::{counts::Counts, past::Past};
+use crate::{counts::Counts, metrics::queues::may_have_more, past::Past};
 use jiff::{SignedDuration, Timestamp};
 use schedules::Wrong;
 use serde_json::{Value, json};
@@ -38,8 +38,9 @@ impl Overview {
         // Side by side: a page waits for the longest of them, and not for each.
         let (status, counted, lately) =
             try_join!(client.status(), counts.all(client), self.lately(client, past))?;
+        let may_have_more = may_have_more(&status);
         let StoreStatus { store, schema_version, size_bytes, workers, more_workers } = status;
-        let mut needs = now_needs(&counted.queues, &workers, Timestamp::now());
+        let mut needs = now_needs(&counted.queues, &workers, may_have_more, Timestamp::now());
         needs.extend(lately);
         Ok(json!({
             "at": counted.at,
@@ -107,8 +108,14 @@ fn busiest(queues: &[QueueStats]) -> Vec<&QueueStats> {
     busiest
 }
 
-/// What the state of queues and workers says: of each kind, those queues with the most jobs.
-fn now_needs(queues: &[QueueStats], workers: &[WorkerRecord], now: Timestamp) -> Vec<Value> {
+/// What the state of queues and workers says: of each kind, those queues with the most jobs. Where there may be more live workers than these, no queue
+/// is known to have none.
+fn now_needs(
+    queues: &[QueueStats],
+    workers: &[WorkerRecord],
+    may_have_more: bool,
+    now: Timestamp,
+) -> Vec<Value> {
     let live = workers.iter().filter(|worker| worker.live).flat_map(|worker| &worker.queues);
     let worked: HashSet<&str> = live.map(String::as_str).collect();
     let mut waiting: Vec<_> = queues.iter().filter(|queue| queue.available > 0).collect();
@@ -118,7 +125,7 @@ fn now_needs(queues: &[QueueStats], workers: &[WorkerRecord], now: Timestamp) ->
         if needs.len() == MOST_NEEDS {
             break;
         }
-        let said = match (queue.paused, worked.contains(&*queue.name)) {
+        let said = match (queue.paused, may_have_more || worked.contains(&*queue.name)) {
             (true, _) => vec![("paused", queue.available, queue.oldest_available_at)],
             (_, false) => vec![("no_worker", queue.available, queue.oldest_available_at)],
             _ => long_waits(queue, now),
@@ -167,6 +174,16 @@ mod tests {
         let needs = counted_needs("discarded", counters.by_queue(EventType::Discarded));
         assert_eq!(needs.len(), MOST_NEEDS);
         assert_eq!(needs[0], json!({ "what": "discarded", "queue": "worst", "count": 8, "since": at(5) }));
+    }
+
+    #[test]
+    fn a_queue_has_no_worker_only_where_all_workers_are_known() {
+        let now = Timestamp::now();
+        let since = Some(now - SignedDuration::from_mins(9));
+        let queue =
+            QueueStats { name: "q".into(), available: 3, oldest_available_at: since, ..Default::default() };
+        let said = |more| now_needs(std::slice::from_ref(&queue), &[], more, now)[0]["what"].clone();
+        assert_eq!((said(false), said(true)), (json!("no_worker"), json!("old")));
     }
 
     #[test]

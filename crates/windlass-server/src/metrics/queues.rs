@@ -8,7 +8,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 use std::{collections::HashMap, sync::atomic::AtomicU64};
-use windlass::{QueueStats, WorkerRecord};
+use windlass::{QueueStats, StoreStatus};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfQueue {
@@ -37,28 +37,29 @@ struct Figures {
     dead: Family<OfState, Gauge>,
 }
 
-pub(super) fn register(
-    registry: &mut Registry,
-    queues: &[QueueStats],
-    workers: &[WorkerRecord],
-    now: Timestamp,
-) {
+pub(super) fn register(registry: &mut Registry, queues: &[QueueStats], status: &StoreStatus, now: Timestamp) {
     let mut takers: HashMap<&str, i64> = HashMap::new();
-    for queue in workers.iter().filter(|worker| worker.live).flat_map(|worker| &worker.queues) {
+    for queue in status.workers.iter().filter(|worker| worker.live).flat_map(|worker| &worker.queues) {
         *takers.entry(queue).or_default() += 1;
     }
     let figures = Figures::default();
     for (at, queue) in queues.iter().enumerate() {
         let name = if at < MOST_QUEUES { &queue.name } else { REST };
-        figures.add(name, queue, takers.get(queue.name.as_str()).copied().unwrap_or(0), now);
+        let known = takers.get(queue.name.as_str()).copied();
+        figures.add(name, queue, known.or((!may_have_more(status)).then_some(0)), now);
     }
     figures.register(registry);
+}
+
+/// Whether live workers may be missing in the list, which has those first: of a queue with none there nobody knows whether it has one.
+pub(crate) fn may_have_more(status: &StoreStatus) -> bool {
+    status.more_workers && status.workers.last().is_some_and(|worker| worker.live)
 }
 
 impl Figures {
     /// Those that several queues share are sums. But the ages are those of the oldest, and the workers those of the queue that has fewest; both of queues
     /// that have jobs and are not paused, so that somebody is called for those alone, and these are paused where all of them are.
-    fn add(&self, name: &str, queue: &QueueStats, workers: i64, now: Timestamp) {
+    fn add(&self, name: &str, queue: &QueueStats, workers: Option<i64>, now: Timestamp) {
         let of = OfQueue { queue: name.to_owned() };
         let is_shared = name == REST;
         let fewest = |family: &Queues, value: i64| {
@@ -66,7 +67,7 @@ impl Figures {
             family.get_or_create(&of).set(fewest);
         };
         fewest(&self.paused, queue.paused.into());
-        if !is_shared || queue.available > 0 && !queue.paused {
+        if let Some(workers) = workers.filter(|_| !is_shared || queue.available > 0 && !queue.paused) {
             fewest(&self.workers, workers);
         }
         self.available.get_or_create(&of).inc_by(gauge(queue.available));
