@@ -215,7 +215,7 @@ test('what workers measured is drawn, and failures lead to their jobs', async t 
   assert.match(await chart.getAttribute('aria-label'), /Now run [\d.]+ s, wait [\d.]+ s/);
   const why = page.getByRole('region', { name: 'Why attempts failed' });
   assert.match(await why.innerText(), /ffmpeg ended with code 1\s+video.encode in media[\s\S]*31/);
-  await why.getByText('the text is hidden').waitFor();
+  await why.getByText('the text is gone').waitFor();
   assert.match(await page.getByRole('region', { name: 'Throughput' }).innerText(), /release 4f2a9c1/);
   await why.getByRole('link', { name: /upstream answered 503/ }).click();
   await page.waitForURL(`${url}jobs/*`);

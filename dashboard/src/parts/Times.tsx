@@ -42,7 +42,7 @@ export function Causes({ queue }: { queue?: string }) {
         <table class="grid tight"><thead class="vh"><tr><th scope="col">Error</th><th scope="col">Last</th><th scope="col">Attempts</th></tr></thead><tbody>
           {data.items.map(({ fingerprint, queue: of, kind, sample, last_job: job, last_at: at, count: n }) => (
             <tr key={`${fingerprint} ${of} ${kind}`}>
-              <td class="clip all"><a class="name" href={toJob(job)} title={sample ?? undefined}>{sample ?? 'the text is hidden'}</a><br /><span class="sub">{kind ?? 'kinds not told apart'}{queue === undefined && of !== null && ` in ${of}`}</span></td>
+              <td class="clip all"><a class="name" href={toJob(job)} title={sample ?? undefined}>{sample ?? 'the text is gone'}</a><br /><span class="sub">{kind ?? 'kinds not told apart'}{queue === undefined && of !== null && ` in ${of}`}</span></td>
               <td class="num faint wide-only"><Ago at={at} /></td>
               <td class="num strong">{count(n)}</td>
             </tr>

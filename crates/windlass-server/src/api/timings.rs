@@ -71,8 +71,9 @@ async fn shown(app: &App, group: FailureGroup) -> Result<Value, Problem> {
     shown["last_job"] = group.last_job.to_string().into();
     shown["sample"] = Value::Null;
     let Some(job) = app.client.job(group.last_job).await? else { return Ok(shown) };
-    let mut errors = job.errors.iter().rev().map(|error| &error.error);
-    if let Some(error) = errors.find(|error| fingerprint(&job.kind, error) == group.fingerprint) {
+    // What a handler discards outright is the reason of its job, and no error of an attempt.
+    let mut texts = job.reason.iter().chain(job.errors.iter().rev().map(|error| &error.error));
+    if let Some(error) = texts.find(|error| fingerprint(&job.kind, error) == group.fingerprint) {
         let whole = secrets_of(&job, &app.redaction()).scrubbed(error);
         let line = telling_line(&whole);
         shown["sample"] = line.chars().take(LONGEST).collect::<String>().into();

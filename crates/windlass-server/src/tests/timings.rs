@@ -78,6 +78,23 @@ async fn what_workers_measured_is_shown() {
     }
 }
 
+/// A job has it as its reason alone; it was shown as if it were hidden.
+#[tokio::test]
+async fn what_a_handler_discards_outright_has_its_text() {
+    for site in Site::all_stores().await {
+        let args = Args::parse(r#"{"token": "hunter2"}"#).unwrap();
+        let id = site.client.enqueue(NewJob::new("bad", args).with_queue("mail")).await.unwrap();
+        let discard = |_: RawJob, _: Context| async { Outcome::Discard("no such user: hunter2".into()) };
+        let worker = Worker::builder(&site.client).queue("mail", 1).handle_kind("bad", discard);
+        let worker = worker.start().await.unwrap();
+        site.client.wait(id, std::time::Duration::from_secs(60)).await.unwrap().expect("it ends");
+        worker.shutdown().await;
+        let failures = site.get("/failures").await.is(200);
+        let expected = "no such user: ‹7 characters hidden›";
+        assert_eq!(failures["items"][0]["sample"], expected, "{failures} on {}", site.name().await);
+    }
+}
+
 #[tokio::test]
 async fn a_mark_is_made_and_shown() {
     for site in Site::all().await {
