@@ -40,7 +40,10 @@ pub(crate) async fn turn(
     let jobs = match held.is_empty() {
         true => match wanting {
             Some(wanting) => jobs(work, member, wanting, want, wait, &mut beat, losses).await?,
-            None => held,
+            None => {
+                news(work, member, wait, &mut beat, losses).await?;
+                held
+            }
         },
         false => held,
     };
@@ -58,6 +61,28 @@ async fn checkpoints(work: &Work, member: &Member, jobs: &[RemoteJob]) -> Result
     }
     let ids: Vec<JobId> = jobs.iter().map(|job| job.job.id).collect();
     Ok(work.client.store().checkpoints(&ids).await?)
+}
+
+/// Waits for news of its jobs alone, as a worker whose places are all taken: it must not ask without a pause.
+async fn news(
+    work: &Work,
+    member: &Member,
+    wait: Duration,
+    beat: &mut Beat,
+    mut losses: Losses,
+) -> Result<(), Problem> {
+    let deadline = Instant::now() + wait;
+    while !beat.is_news && Instant::now() < deadline {
+        tokio::select! {
+            biased;
+            () = work.stop.cancelled() => break,
+            () = losses.next() => break,
+            () = member.told.notified() => {}
+            () = sleep_until(deadline.min(Instant::now() + member.remote.spec().lease / RENEWALS)) => {}
+        }
+        *beat = member.remote.beat().await?;
+    }
+    Ok(())
 }
 
 async fn jobs(

@@ -42,6 +42,35 @@ async fn a_turn_waits_for_a_job() {
     }
 }
 
+/// A worker whose places are all taken asked without a pause.
+#[tokio::test]
+async fn a_turn_that_wants_nothing_now_waits_for_news() {
+    for site in Site::all().await {
+        let id = site.enqueue("a", json!({})).await;
+        let worker = site.register(json!({ "queues": { "mail": 2 } })).await;
+        let job = site.jobs(&worker).await.remove(0);
+        site.enqueue("b", json!({})).await;
+        for want in [json!({}), json!({ "mail": 0 })] {
+            let began = Instant::now();
+            let turn = site.turn(&worker, json!({ "want": want, "wait_s": 1 })).await;
+            assert_eq!((&turn["jobs"], &turn["cancel"]), (&json!([]), &json!([])));
+            assert!(began.elapsed() >= Duration::from_secs(1), "answered after {:?}", began.elapsed());
+        }
+        let began = Instant::now();
+        let waits = site.turn(&worker, json!({ "want": {}, "wait_s": 30 }));
+        let cancels = async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            site.client.cancel(&[id]).await.unwrap();
+        };
+        let (turn, ()) = tokio::join!(waits, cancels);
+        assert_eq!(turn["cancel"], json!([job["receipt"]]));
+        assert!(began.elapsed() < Duration::from_secs(28), "it was told after {:?}", began.elapsed());
+        let began = Instant::now();
+        site.turn(&worker, json!({ "want": {} })).await;
+        assert!(began.elapsed() < Duration::from_secs(1), "who does not wait is answered");
+    }
+}
+
 #[tokio::test]
 async fn of_many_who_wait_each_gets_a_job() {
     for site in Site::all().await {
