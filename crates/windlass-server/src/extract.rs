@@ -55,10 +55,16 @@ impl<S: Send + Sync> FromRequest<S> for Body {
 pub(crate) struct Most(pub(crate) usize);
 
 /// What a body may take to arrive: less than an answer, so that it is known that nothing was done.
-const BODY_TIME: Duration = Duration::from_secs(25);
+pub(crate) const BODY_TIME: Duration = Duration::from_secs(25);
 
 /// One that has its room brings something at least so often, or others get that.
 const SILENCE: Duration = Duration::from_secs(5);
+
+/// The body did not come in time. It is the client that is slow, and whatever it was for has not begun.
+pub(crate) fn late(what: &str, time: Duration) -> Problem {
+    let detail = format!("{what} within {} s; nothing was done, send it again", time.as_secs());
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "timeout", detail)
+}
 
 /// The whole body of a request, if it has no more bytes than `most`.
 pub(crate) async fn read_whole(
@@ -66,10 +72,6 @@ pub(crate) async fn read_whole(
     most: usize,
     has_room: bool,
 ) -> Result<Bytes, Problem> {
-    let late = |what: &str, time: Duration| {
-        let detail = format!("{what} within {} s; nothing was done, send it again", time.as_secs());
-        Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail)
-    };
     let silence = if has_room { SILENCE } else { BODY_TIME };
     let read = async {
         let said = usize::try_from(body.size_hint().lower()).unwrap_or(most);

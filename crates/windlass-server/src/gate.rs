@@ -5,7 +5,7 @@ use crate::{
     audit::{Attempt, Note, target_of},
     auth::{Identity, Role, Via, check_read, check_write},
     bodies::{Room, most_of},
-    extract::{Most, read_whole},
+    extract::{BODY_TIME, Most, late, read_whole},
     passed_over::{refuse_body, refuse_parameters},
     problem::Problem,
     replays::{Call, key_of},
@@ -19,7 +19,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use std::{sync::Arc, time::Duration};
-use tokio::sync::watch::Receiver;
+use tokio::{sync::watch::Receiver, time::timeout};
 
 /// How long an answer may take, the time to send the request's body included.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -197,7 +197,9 @@ impl Gate {
         if self.has_body || self.does != Does::Write {
             return Ok(body);
         }
-        within(TIMEOUT, refuse_body(body)).await??;
+        timeout(BODY_TIME, refuse_body(body))
+            .await
+            .unwrap_or_else(|_| Err(late("the body did not arrive", BODY_TIME)))?;
         Ok(Body::empty())
     }
 
@@ -242,7 +244,7 @@ impl Gate {
 }
 
 async fn within<T>(time: Duration, answer: impl Future<Output = T>) -> Result<T, Problem> {
-    tokio::time::timeout(time, answer).await.map_err(|_| {
+    timeout(time, answer).await.map_err(|_| {
         let detail = format!("no answer within {} s; a write may or may not have happened", time.as_secs());
         Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail)
     })

@@ -64,9 +64,12 @@ fn operation(route: &Route, known: &Value) -> Value {
         "summary": route.about,
         "description": route.role.map_or("For anybody.".to_owned(), |role| format!("For the role {role} and above.")),
         "parameters": parameters,
-        "responses": { status.to_string(): success, "default": problem },
+        "responses": { status.to_string(): success, "default": problem.clone() },
     });
     if let Some(schema) = route.takes {
+        let mut late = problem.clone();
+        late["description"] = "The body did not arrive in time; nothing was done".into();
+        operation["responses"]["408"] = late;
         operation["requestBody"] =
             json!({ "required": true, "content": { "application/json": { "schema": reference(schema) } } });
     }

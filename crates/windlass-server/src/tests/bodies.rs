@@ -158,8 +158,25 @@ async fn who_stops_sending_holds_no_room() {
         post(&site, "/api/v1/jobs", &[], jobs(100_000)).await.is(201)
     };
     let (stopped, _) = tokio::join!(stopped, other);
-    let stopped = stopped.refused(504, "timeout");
+    let stopped = stopped.refused(408, "timeout");
     assert!(stopped.text.contains("within 5 s; nothing was done"), "{}", stopped.text);
+}
+
+/// It is no failure of the server, which alerts count, and anybody can do it.
+#[tokio::test(start_paused = true)]
+async fn a_body_that_never_comes_is_the_clients_fault() {
+    let site = site();
+    let endless = || Body::from_stream(stream::pending::<Result<Bytes, Infallible>>());
+    let headers = [("content-type", "application/json"), ("sec-fetch-site", "same-origin")];
+    let login = site.send_text("POST", "/api/v1/session", &headers, endless()).await.refused(408, "timeout");
+    assert!(login.text.contains("within 25 s; nothing was done"), "{}", login.text);
+    let id = site.enqueue("a", json!({})).await;
+    let cancel = post(&site, &format!("/api/v1/jobs/{id}/cancel"), &[], endless()).await;
+    cancel.refused(408, "timeout");
+    let keyed = [("idempotency-key", "k")];
+    post(&site, "/api/v1/bulk", &keyed, endless()).await.refused(408, "timeout");
+    let body = json!({"action": "cancel", "ids": [id.to_string()]}).to_string();
+    post(&site, "/api/v1/bulk", &keyed, body).await.is(201);
 }
 
 #[tokio::test(start_paused = true)]

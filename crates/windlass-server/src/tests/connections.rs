@@ -67,7 +67,7 @@ async fn slow_clients_are_let_go() {
             break;
         }
     }
-    assert!(answer.starts_with("HTTP/1.1 504") && answer.contains("\"code\":\"timeout\""), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("\"code\":\"timeout\""), "{answer}");
     assert!(answer.contains("nothing was done"), "{answer}");
     assert!(site.client.jobs(&Default::default()).await.unwrap().is_empty());
 }

@@ -46,6 +46,7 @@ impl Fits {
                 assert!(status >= 400, "{method} {path}: {status} is not described");
                 &operation["responses"]["default"]["content"]["application/problem+json"]
             }
+            refusal if status >= 400 => &refusal["content"]["application/problem+json"],
             described => &described["content"]["application/json"],
         };
         if media.is_null() {
