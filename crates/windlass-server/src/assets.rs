@@ -22,7 +22,10 @@ static ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
 const INDEX: &str = "index.html";
 
-/// A file of the dashboard; every other path is a page of it, which its script shows.
+/// What the addresses of its pages begin with, as in `dashboard/src/app.tsx`.
+const PAGES: [&str; 6] = ["", "audit", "jobs", "queues", "schedules", "workers"];
+
+/// A file of the dashboard, or a page of it, which its script shows. What is neither is not there: also for people, who are told so by the page.
 pub(crate) async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let path = parts.uri.path().trim_matches('/').to_owned();
@@ -40,9 +43,12 @@ pub(crate) async fn serve(State(app): State<Arc<App>>, request: Request) -> Resp
     }
     let asset = ASSETS.iter().find(|asset| asset.path == path && path != INDEX);
     let (base, _) = app.base(&mut parts).await;
+    let first = path.split('/').next().unwrap_or_default();
     match asset {
         Some(asset) => file(asset, &parts.headers),
-        None => index(&base),
+        None if PAGES.contains(&first) => index(&base),
+        None if path.contains('.') => Problem::not_found("there is no such file").into_response(),
+        None => (StatusCode::NOT_FOUND, index(&base)).into_response(),
     }
 }
 

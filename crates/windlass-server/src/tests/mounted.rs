@@ -30,6 +30,27 @@ async fn a_program_mounts_it_and_says_who_people_are() {
         .refused(403, "foreign_origin");
 }
 
+/// Probes with a slash too many, and files of another version, were told that all is well.
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let app = Site::in_memory().router;
+    let app = Router::new().nest_service("/ops", app.clone()).fallback_service(app);
+    for base in ["", "/ops"] {
+        for path in ["/", "/jobs/7", "/jobs/a.b", "/queues/mail.v2", "/audit", "/schedules/", "/workers"] {
+            let page = exchange(&app, "GET", &format!("{base}{path}"), &[], "").await;
+            assert!(page.status == 200 && page.text.contains("<base"), "{path}: {}", page.status);
+        }
+        for path in ["/readyz/", "/healthz/", "/metrics/", "/health", "/nowhere/jobs"] {
+            let page = exchange(&app, "GET", &format!("{base}{path}"), &[], "").await;
+            assert!(page.status == 404 && page.text.contains("<base"), "{path}: {}", page.status);
+            assert_eq!(page.headers["cache-control"], "no-cache");
+        }
+        for path in ["/app-0000000000.js", "/favicon.ico", "/.well-known/x", "/index.html"] {
+            exchange(&app, "GET", &format!("{base}{path}"), &[], "").await.refused(404, "not_found");
+        }
+    }
+}
+
 #[tokio::test]
 async fn bearers_at_a_mounted_server_are_the_programs() {
     let identify = |parts: &Parts| {
