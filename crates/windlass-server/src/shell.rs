@@ -1,6 +1,6 @@
 //! Around every answer: the id of the request, the headers that browsers need to be told, problems written out.
 
-use crate::{app::App, metrics::Served, problem::Problem};
+use crate::{app::App, connections::Stopping, metrics::Served, problem::Problem};
 use axum::{
     extract::{Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
@@ -43,9 +43,16 @@ pub(crate) async fn shell(State(app): State<Arc<App>>, mut request: Request, nex
     request.extensions_mut().insert(RequestId(id.clone()));
     let answering = async {
         // Probes come by whatever name the machine has.
+        let is_late = request.extensions().get::<Stopping>().is_some();
         let is_probe = matches!(request.uri().path(), "/healthz" | "/readyz");
         match app.auth.check_host(request.headers()) {
             Err(problem) if !is_probe => problem.into_response(),
+            _ if is_late && !is_probe => {
+                let detail = "the server stops; nothing was done, try again";
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
+                    .retry_after(1)
+                    .into_response()
+            }
             _ => next.run(request).await,
         }
     };

@@ -164,6 +164,17 @@ async fn a_stop_ends_streams_and_lets_requests_finish() {
     assert!(go_on.starts_with(b"HTTP/1.1 100"));
 
     server.stop.send(()).unwrap();
+    // Who comes now is told, and waits for nothing.
+    for (path, says) in [
+        ("/readyz", "stopping"),
+        ("/api/v1/queues", "\"code\":\"unavailable\""),
+        ("/api/v1/session", "nothing was done"),
+    ] {
+        let mut late = TcpStream::connect(server.address).await.unwrap();
+        let answer = say(&mut late, &head(&site, &format!("GET {path}"), "")).await;
+        assert!(answer.starts_with("HTTP/1.1 503") && answer.contains(says), "{path}: {answer}");
+        assert!(answer.to_lowercase().contains("connection: close"), "{answer}");
+    }
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).await.unwrap();
     assert!(String::from_utf8_lossy(&rest).contains("retry: 1000"));
