@@ -5,13 +5,13 @@ use serde::Serialize;
 use serde_json::Value;
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 /// How often a topic is looked at while somebody does.
@@ -19,8 +19,11 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// A look takes at most this part of the time, and is never farther from the next than this.
 const COST: u32 = 20;
 const LONGEST: Duration = Duration::from_secs(60);
-/// The most streams at once.
+/// The most streams at once, and of these those of one actor.
 pub(crate) const MOST_READERS: usize = 200;
+const MOST_OF_ONE: usize = 100;
+/// So many topics are looked at side by side, however many there are: half of the connections to the store stay for requests.
+const MOST_LOOKS: usize = 2;
 
 /// For how long to leave the store alone after what took so long.
 pub(crate) fn rest(cost: Duration) -> Duration {
@@ -50,22 +53,34 @@ pub(crate) struct Frame {
 /// The topics that somebody looks at.
 pub(crate) struct Live {
     topics: Mutex<HashMap<String, watch::Sender<Latest>>>,
-    readers: AtomicUsize,
+    looks: Semaphore,
+    /// How many streams each actor reads.
+    readers: Mutex<HashMap<String, usize>>,
     stop: CancellationToken,
 }
 
 /// Counts a reader until it is dropped.
-pub(crate) struct Reader(Arc<Live>);
+pub(crate) struct Reader {
+    live: Arc<Live>,
+    actor: String,
+}
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.0.readers.fetch_sub(1, Ordering::Relaxed);
+        let mut readers = self.live.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = readers.get_mut(&self.actor) {
+            *count -= 1;
+            if *count == 0 {
+                readers.remove(&self.actor);
+            }
+        }
     }
 }
 
 impl Live {
     pub(crate) fn new(stop: CancellationToken) -> Self {
-        Self { topics: Mutex::default(), readers: AtomicUsize::new(0), stop }
+        let looks = Semaphore::new(MOST_LOOKS);
+        Self { topics: Mutex::default(), looks, readers: Mutex::default(), stop }
     }
 
     /// Fires when the server stops.
@@ -74,14 +89,18 @@ impl Live {
     }
 
     pub(crate) fn readers(&self) -> usize {
-        self.readers.load(Ordering::Relaxed)
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
     }
 
-    /// A place for one more reader; `None` when there are too many.
-    pub(crate) fn reader(self: &Arc<Self>) -> Option<Reader> {
-        let add = |readers| (readers < MOST_READERS).then_some(readers + 1);
-        let added = self.readers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
-        added.ok().map(|_| Reader(Arc::clone(self)))
+    /// A place for one more stream of an actor; where there are too many, how many there are.
+    pub(crate) fn reader(self: &Arc<Self>, actor: &str) -> Result<Reader, usize> {
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let (own, all) = (readers.get(actor).copied().unwrap_or(0), readers.values().sum::<usize>());
+        if own >= MOST_OF_ONE || all >= MOST_READERS {
+            return Err(own.max(all));
+        }
+        readers.insert(actor.to_owned(), own + 1);
+        Ok(Reader { live: Arc::clone(self), actor: actor.to_owned() })
     }
 
     /// Joins those who look at a topic; who is first has it polled.
@@ -115,8 +134,12 @@ impl Live {
     {
         let (mut last, mut cost) = (Value::Null, Cost::default());
         loop {
+            // Never closed. What it waits for is no cost of the look.
+            let turn = self.looks.acquire().await;
             let began = Instant::now();
             let answer = source().await;
+            let took = began.elapsed();
+            drop(turn);
             let mut timeless = match &answer {
                 Ok(data) => serde_json::to_value(data).unwrap_or_default(),
                 Err(problem) => {
@@ -139,7 +162,7 @@ impl Live {
                 };
                 sender.send_replace(Some(Arc::new(Frame { event, data })));
             }
-            let pause = rest(cost.after(began.elapsed())).max(PERIOD);
+            let pause = rest(cost.after(took)).max(PERIOD);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = sender.closed() => {}
@@ -182,6 +205,49 @@ mod tests {
         drop(reader);
         let at = at.lock().unwrap();
         at[..most].to_vec()
+    }
+
+    /// They took all connections to the store, and requests of others waited.
+    #[tokio::test(start_paused = true)]
+    async fn of_many_topics_few_are_looked_at_at_once() {
+        let live = Arc::new(Live::new(CancellationToken::new()));
+        let (looks, most) = (Arc::new(Mutex::new((0, 0))), Arc::new(Mutex::new(0)));
+        let readers: Vec<_> = (0..500)
+            .map(|topic| {
+                let (looks, most) = (Arc::clone(&looks), Arc::clone(&most));
+                live.subscribe(&topic.to_string(), "a", move || {
+                    let (looks, most) = (Arc::clone(&looks), Arc::clone(&most));
+                    async move {
+                        let now = {
+                            let mut looks = looks.lock().unwrap();
+                            *looks = (looks.0 + 1, looks.1 + 1);
+                            looks.0
+                        };
+                        let before = *most.lock().unwrap();
+                        *most.lock().unwrap() = now.max(before);
+                        tokio::time::sleep(Duration::from_millis(10)).await;
+                        looks.lock().unwrap().0 -= 1;
+                        Ok(json!({}))
+                    }
+                })
+            })
+            .collect();
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(*most.lock().unwrap(), MOST_LOOKS);
+        assert!(readers.iter().all(|reader| reader.borrow().is_some()), "each has its turn");
+        assert!(looks.lock().unwrap().1 > 2 * readers.len(), "again and again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_reads_all_streams() {
+        let live = Arc::new(Live::new(CancellationToken::new()));
+        let mut readers: Vec<_> = (0..MOST_OF_ONE).map(|_| live.reader("a").unwrap()).collect();
+        assert_eq!(live.reader("a").err(), Some(MOST_OF_ONE));
+        readers.extend((0..MOST_OF_ONE).map(|_| live.reader("b").unwrap()));
+        assert_eq!((live.reader("c").err(), live.readers()), (Some(MOST_READERS), MOST_READERS));
+        readers.clear();
+        assert_eq!(live.readers(), 0);
+        assert!(live.reader("a").is_ok());
     }
 
     #[tokio::test(start_paused = true)]

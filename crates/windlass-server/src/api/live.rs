@@ -3,7 +3,7 @@ use crate::{
     app::App,
     auth::Identity,
     extract::{Query, parse_id},
-    live::{Latest, Live, MOST_READERS, Reader},
+    live::{Latest, Live, Reader},
     problem::Problem,
 };
 use axum::{
@@ -51,10 +51,10 @@ pub(crate) async fn stream(
     if !(1..=MOST_TOPICS).contains(&topics.len()) {
         return Err(Problem::invalid(format!("name 1 to {MOST_TOPICS} topics, got {}", topics.len())));
     }
-    let Some(reader) = app.live.reader() else {
-        let detail = format!("{MOST_READERS} streams are open; try again later");
-        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many", detail).retry_after(30));
-    };
+    let reader = app.live.reader(identity.actor()).map_err(|open| {
+        let detail = format!("{open} streams are open; try again later");
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many", detail).retry_after(30)
+    })?;
     let receivers = topics.into_iter().map(|topic| subscribe(&app, topic)).collect::<Result<Vec<_>, _>>()?;
     let following = Following {
         live: Arc::clone(&app.live),

@@ -33,7 +33,7 @@ pub(super) fn head(site: &Site, line: &str, more: &str) -> String {
     head_of(site, Role::Operator, line, more)
 }
 
-fn head_of(site: &Site, role: Role, line: &str, more: &str) -> String {
+pub(super) fn head_of(site: &Site, role: Role, line: &str, more: &str) -> String {
     let token = site.token(role);
     format!("{line} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n{more}\r\n")
 }
