@@ -63,6 +63,12 @@ async fn checkpoints(work: &Work, member: &Member, jobs: &[RemoteJob]) -> Result
     Ok(work.client.store().checkpoints(&ids).await?)
 }
 
+/// When somebody who waits renews the lease, or hears before that the time of a job is over.
+fn next_beat(member: &Member) -> Instant {
+    let renewal = Instant::now() + member.remote.spec().lease / RENEWALS;
+    member.remote.next_limit().map_or(renewal, |limit| limit.min(renewal))
+}
+
 /// Waits for news of its jobs alone, as a worker whose places are all taken: it must not ask without a pause.
 async fn news(
     work: &Work,
@@ -78,7 +84,7 @@ async fn news(
             () = work.stop.cancelled() => break,
             () = losses.next() => break,
             () = member.told.notified() => {}
-            () = sleep_until(deadline.min(Instant::now() + member.remote.spec().lease / RENEWALS)) => {}
+            () = sleep_until(next_beat(member).min(deadline)) => {}
         }
         *beat = member.remote.beat().await?;
     }
@@ -117,8 +123,6 @@ async fn jobs(
             place = Some(work.waiters.enter(&sort)?);
             continue;
         };
-        let renewal = Instant::now() + spec.lease / RENEWALS;
-        let news_at = member.remote.next_limit().map_or(renewal, |limit| limit.min(renewal));
         tokio::select! {
             biased;
             () = work.stop.cancelled() => return Ok(Vec::new()),
@@ -135,7 +139,7 @@ async fn jobs(
                 continue;
             }
             () = member.told.notified() => {}
-            () = sleep_until(news_at.min(deadline)) => {}
+            () = sleep_until(next_beat(member).min(deadline)) => {}
         }
         *beat = member.remote.beat().await?;
         place = Some(waiting);

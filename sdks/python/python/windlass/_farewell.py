@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .worker import Worker
-
-FAREWELL = 2.0  # seconds for handlers whose jobs were taken away
+from .worker import FAREWELL, Worker
 
 
 def work(worker: Worker) -> None:

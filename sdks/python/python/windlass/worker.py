@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _logs, _native, _places
 from ._around import Around
-from ._farewell import FAREWELL
 from ._forks import end_in_fork
 from ._greenlets import patched_by
 from ._in_thread import Left, in_thread
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from ._program import Program
     from .job import Job
 
+FAREWELL = 2.0  # seconds for handlers whose jobs were taken away
 _MOST_THREADS = 32
 _MOST_AT_ONCE = 256  # jobs that one turn of the event loop takes, but for a batch, which is never split
 _running: weakref.WeakSet[_native.Worker] = weakref.WeakSet()

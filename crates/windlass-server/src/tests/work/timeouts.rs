@@ -57,6 +57,22 @@ async fn a_worker_is_told_when_the_time_is_over_and_what_it_says_then_counts() {
     }
 }
 
+/// As one whose places are all taken does, which has the jobs that have time limits.
+#[tokio::test]
+async fn a_worker_that_wants_nothing_now_is_told_as_soon_when_the_time_is_over() {
+    for site in Site::all().await {
+        enqueue(&site, "fails", None).await;
+        let spec =
+            json!({ "queues": { "mail": 1 }, "lease_s": 600, "timeout_ms": 200, "timeout_grace_ms": 60_000 });
+        let worker = site.register(spec).await;
+        let job = site.jobs(&worker).await.remove(0);
+        let began = std::time::Instant::now();
+        let turn = site.turn(&worker, json!({ "want": {}, "wait_s": 30 })).await;
+        assert_eq!(turn["cancel"], json!([job["receipt"]]));
+        assert!(began.elapsed().as_secs() < 28, "it was told after {:?}", began.elapsed());
+    }
+}
+
 #[tokio::test]
 async fn after_the_grace_the_attempt_has_failed_and_what_is_said_of_it_is_refused() {
     for site in Site::all_stores().await {
