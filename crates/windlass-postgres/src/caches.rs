@@ -36,6 +36,8 @@ pub(crate) struct Caches {
     pub(crate) edit_tells_all: Newer,
     /// Whether there is available_now.
     pub(crate) available_now: Newer,
+    /// Whether there is act_on.
+    pub(crate) act_on: Newer,
 }
 
 /// Whether a definition is as programs have it since some time, and when that was read. No program takes that back, and another may migrate.
@@ -99,7 +101,7 @@ impl Caches {
     /// Reads the segment and the definitions again: the schema may have been made anew.
     pub(crate) fn clear(&self) {
         *lock(&self.segment_read_at) = None;
-        for newer in [&self.replace_is_told, &self.edit_tells_all, &self.available_now] {
+        for newer in [&self.replace_is_told, &self.edit_tells_all, &self.available_now, &self.act_on] {
             newer.forget();
         }
     }

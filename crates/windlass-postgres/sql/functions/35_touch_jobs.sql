@@ -149,13 +149,15 @@ BEGIN
                     PERFORM set_config('lock_timeout', CASE WHEN v_step = 1 THEN greatest(v_wait, 2)::text
                                                             WHEN v_wait > 0 THEN {schema}.short_wait()
                                                             WHEN v_free_last THEN '50' ELSE '10' END, true);
-                    SELECT count(*) FILTER (WHERE t.did IN ('cancelled', 'running', 'retried', 'edited', 'deleted')) INTO v_did FROM (
-                        SELECT CASE p_action
-                            WHEN 'cancel' THEN {schema}.cancel(u.id) WHEN 'retry' THEN {schema}.retry(u.id) WHEN 'delete' THEN {schema}.delete(u.id)
-                            ELSE {schema}.edit(u.id, (p_new->>'scheduled_at')::timestamptz, p_new->>'queue', (p_new->>'priority')::integer,
-                                               (p_new->>'max_attempts')::integer, p_new->'args') END AS did
-                        FROM unnest(v_ids[v_tried + 1:v_tried + v_step]) AS u(id)) AS t
-                    WHERE NOT (t.did = 'running' AND p_action <> 'cancel');
+                    IF p_action = 'edit' THEN
+                        SELECT count(*) FILTER (WHERE t.did = 'edited') INTO v_did FROM (
+                            SELECT {schema}.edit(u.id, (p_new->>'scheduled_at')::timestamptz, p_new->>'queue', (p_new->>'priority')::integer,
+                                                 (p_new->>'max_attempts')::integer, p_new->'args') AS did
+                            FROM unnest(v_ids[v_tried + 1:v_tried + v_step]) AS u(id)) AS t;
+                    ELSE
+                        SELECT count(*) FILTER (WHERE t.did IN ('cancelled', 'retried', 'deleted') OR t.did = 'running' AND p_action = 'cancel') INTO v_did
+                            FROM {schema}.act_on(p_action, v_ids[v_tried + 1:v_tried + v_step]) AS t(did);
+                    END IF;
                     v_free_last := v_free_last OR v_step > 1;
                     v_tried := v_tried + v_step;
                     v_row := 0;

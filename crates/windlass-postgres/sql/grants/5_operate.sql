@@ -1,5 +1,5 @@
 -- What people do to jobs, queues and settings.
-GRANT EXECUTE ON FUNCTION {schema}.cancel, {schema}.retry, {schema}.edit, {schema}.edit_job, {schema}.delete, {schema}.pause, {schema}.resume, {schema}.drain_worker, {schema}.configure, {schema}.set_retention,
+GRANT EXECUTE ON FUNCTION {schema}.act_on, {schema}.cancel, {schema}.retry, {schema}.edit, {schema}.edit_job, {schema}.delete, {schema}.pause, {schema}.resume, {schema}.drain_worker, {schema}.configure, {schema}.set_retention,
     {schema}.limit_queue, {schema}.unlimit_queue TO {role};
 -- They run with the rights of their caller.
 GRANT EXECUTE ON FUNCTION {schema}.short_wait, {schema}.is_envelope TO {role};

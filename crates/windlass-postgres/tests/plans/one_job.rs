@@ -39,15 +39,14 @@ async fn whatever_statistics_say_what_is_done_to_one_job_touches_few_pages() {
     let ids = fill(&session).await;
     assert_eq!(ids.len(), 6);
     session.run("SELECT windlass.enqueue_unique('k', scheduled_at => now() + interval '1 hour', unique_key => 'a')").await;
+    let all = ids.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
     let mut calls = vec![
         "windlass.promote(10)".to_owned(),
         "windlass.enqueue_unique('k', unique_key => 'a')".to_owned(),
         "windlass.forget_errors(100)".to_owned(),
-        format!(
-            "windlass.ended_jobs('{{{}}}')",
-            ids.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
-        ),
+        format!("windlass.ended_jobs('{{{all}}}')"),
     ];
+    calls.extend(["cancel", "retry", "delete"].map(|action| format!("windlass.act_on('{action}', '{{{all}}}')")));
     for id in ids {
         for call in ["job_record", "cancel", "retry", "edit", "delete"] {
             let how = if call == "edit" { ", priority => 5" } else { "" };

@@ -56,6 +56,7 @@ mod sql_calls;
 mod stepped_over;
 mod timings;
 mod tls;
+mod together;
 mod touch_jobs;
 mod transactions;
 mod transplant;
