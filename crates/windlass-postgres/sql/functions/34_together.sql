@@ -118,11 +118,12 @@ BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     PERFORM {schema}.check_home();
     IF (SELECT count(DISTINCT u) = cardinality(p_ids) FROM unnest(p_ids) AS u) THEN
-        v_done := CASE p_action WHEN 'cancel' THEN {schema}.cancel_together(p_ids) WHEN 'delete' THEN {schema}.delete_together(p_ids) ELSE {schema}.retry_together(p_ids) END;
+        v_done := CASE p_action WHEN 'cancel' THEN {schema}.cancel_together(p_ids) WHEN 'delete' THEN {schema}.delete_together(p_ids)
+                               WHEN 'retry' THEN {schema}.retry_together(p_ids) END;
         PERFORM {schema}.acted('jobs.' || p_action, 'job ' || u.id) FROM unnest(v_done) AS u(id);
     END IF;
     RETURN QUERY SELECT CASE
         WHEN u.id = ANY (v_done) THEN CASE p_action WHEN 'cancel' THEN 'cancelled' WHEN 'delete' THEN 'deleted' ELSE 'retried' END
-        WHEN p_action = 'cancel' THEN {schema}.cancel(u.id) WHEN p_action = 'delete' THEN {schema}.delete(u.id) ELSE {schema}.retry(u.id) END
+        WHEN p_action = 'cancel' THEN {schema}.cancel(u.id) WHEN p_action = 'delete' THEN {schema}.delete(u.id) WHEN p_action = 'retry' THEN {schema}.retry(u.id) END
         FROM unnest(p_ids) WITH ORDINALITY AS u(id, n) ORDER BY u.n;
 END $$;
