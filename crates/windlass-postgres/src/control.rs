@@ -184,7 +184,8 @@ impl<T: Send + Sync + 'static> Control<T> {
     ) -> Result<Vec<T>> {
         let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
         if self.name != "edit" && db.caches.act_on.known() != Some(false) {
-            let sql = format!("{} SELECT {{schema}}.act_on('{}', $1) FROM patience", patience(wait), self.name);
+            let sql =
+                format!("{} SELECT {{schema}}.act_on('{}', $1) FROM patience", patience(wait), self.name);
             match on.query(&db.sql(&sql), &[(&ids, Type::INT8_ARRAY)], Effect::Repeatable).await {
                 Err(error) if error.kind() == ErrorKind::SchemaMissing => db.caches.act_on.note(false),
                 rows => return rows?.iter().map(|row| self.read(row)).collect(),

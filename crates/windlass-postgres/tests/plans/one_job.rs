@@ -46,7 +46,9 @@ async fn whatever_statistics_say_what_is_done_to_one_job_touches_few_pages() {
         "windlass.forget_errors(100)".to_owned(),
         format!("windlass.ended_jobs('{{{all}}}')"),
     ];
-    calls.extend(["cancel", "retry", "delete"].map(|action| format!("windlass.act_on('{action}', '{{{all}}}')")));
+    calls.extend(
+        ["cancel", "retry", "delete"].map(|action| format!("windlass.act_on('{action}', '{{{all}}}')")),
+    );
     for id in ids {
         for call in ["job_record", "cancel", "retry", "edit", "delete"] {
             let how = if call == "edit" { ", priority => 5" } else { "" };

@@ -62,7 +62,9 @@ async fn what_is_done_at_once_is_what_is_done_one_by_one() {
         let mut ended = Vec::new();
         for call in [
             format!("SELECT windlass.act_on('{action}', $1::text::bigint[])"),
-            format!("SELECT windlass.{action}(u.id) FROM unnest($1::text::bigint[]) WITH ORDINALITY AS u(id, n) ORDER BY u.n"),
+            format!(
+                "SELECT windlass.{action}(u.id) FROM unnest($1::text::bigint[]) WITH ORDINALITY AS u(id, n) ORDER BY u.n"
+            ),
         ] {
             let (session, ids) = filled().await;
             session.client.batch_execute("SET windlass.actor = 'anna'").await.unwrap();
@@ -90,18 +92,20 @@ async fn an_id_that_comes_twice_is_done_once() {
 async fn what_is_claimed_meanwhile_is_running() {
     let session = Session::fresh().await;
     let worker = session.register("'{q}'").await;
-    let ids: Vec<i64> = session
-        .value("SELECT array_agg(windlass.enqueue('k', '{}', 'q')) FROM generate_series(1, 5)")
-        .await;
+    let ids: Vec<i64> =
+        session.value("SELECT array_agg(windlass.enqueue('k', '{}', 'q')) FROM generate_series(1, 5)").await;
     let claimer = session.fixture.sql().await;
     let claim = format!("BEGIN; SELECT windlass.claim({worker}, ARRAY['q'], ARRAY[3])");
     claimer.batch_execute(&session.fixture.text(&claim)).await.unwrap();
     let canceller = session.fixture.sql().await;
     let call = session.fixture.text("SELECT array_agg(a) FROM windlass.act_on('cancel', $1) AS a");
     let asked =
-        tokio::spawn(async move { canceller.query_one(&call, &[&ids]).await.unwrap().get::<_, Vec<String>>(0) });
+        tokio::spawn(
+            async move { canceller.query_one(&call, &[&ids]).await.unwrap().get::<_, Vec<String>>(0) },
+        );
     let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-    eventually("it waits for the lane", || async { (session.value::<i64>(waits).await > 0).then_some(()) }).await;
+    eventually("it waits for the lane", || async { (session.value::<i64>(waits).await > 0).then_some(()) })
+        .await;
     claimer.batch_execute("COMMIT").await.unwrap();
     assert_eq!(asked.await.unwrap(), ["running", "running", "running", "cancelled", "cancelled"]);
 }
