@@ -17,6 +17,7 @@ mod spread;
 mod standing;
 mod terms;
 mod together;
+mod untaken;
 
 pub use attendance::rest_without_borrowers;
 pub use borrower::Borrower;

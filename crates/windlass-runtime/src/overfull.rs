@@ -11,7 +11,7 @@ use tracing::debug;
 use windlass_core::Result;
 
 /// What no job's kind is: a worker that knew it alone would find what any other finds.
-const NO_KIND: &str = "";
+pub(crate) const NO_KIND: &str = "";
 
 impl QueueRunner {
     /// When the oldest of its ready jobs has waited for long.

@@ -42,6 +42,8 @@ pub(crate) struct State {
     pub(crate) rate: f64,
     /// The claimer wants to know when there is demand.
     pub(crate) watched: bool,
+    /// Jobs went back for which nobody was free, and other workers are to have the first look at them: none are claimed until one of the others ends.
+    pub(crate) rests: bool,
     pub(crate) closed: bool,
     /// Of a queue with limits.
     pub(crate) allowance: Option<Box<Allowance>>,
@@ -87,6 +89,7 @@ impl State {
             ahead: Ahead::default(),
             rate: 0.0,
             watched: false,
+            rests: false,
             closed: false,
             allowance: None,
             tell_sharer: false,
@@ -223,10 +226,12 @@ impl State {
         match settlement {
             Settlement::WithClaim => {
                 self.counters.completed += 1;
+                self.rests = false;
                 self.open_claims.complete(slot, index)
             }
             Settlement::ByItself(disposition) => {
                 self.counters.count(&disposition);
+                self.rests &= matches!(*disposition, Disposition::Return);
                 self.open_claims.add_exception(slot, index, position, *disposition)
             }
         }
@@ -266,7 +271,7 @@ impl State {
     }
 
     pub(crate) fn want(&self) -> usize {
-        if self.closed {
+        if self.closed || self.rests {
             return 0;
         }
         let wanted = self.want_for_executors();

@@ -9,7 +9,7 @@ use tokio::{sync::Notify, time::sleep};
 use tracing::{info, warn};
 
 /// Says that the borrowers of these lenders run all jobs of this worker, which claims none while there has been no borrower for half a second. What was on offer by then
-/// goes back, and uses no attempt. Of a worker that has handlers beside that, some jobs would go round, claimed and handed back: there they wait for a borrower.
+/// goes back, and uses no attempt. Of a worker that has handlers beside that, some jobs would go round, claimed and handed back: it goes on to claim, and what nobody takes goes back less and less often (`untaken.rs`).
 pub fn rest_without_borrowers(lenders: Vec<Lender>, engine: &EngineHandle) {
     let (stopping, core, changed) = (engine.stopping(), Arc::clone(engine.core()), Arc::new(Notify::new()));
     for lender in &lenders {

@@ -13,13 +13,15 @@ pub(super) struct Calls {
     pub(super) ended: Vec<(Box<Unattended>, Outcome)>,
     /// Who watches whether anybody is there.
     pub(super) attendance: Option<Arc<Notify>>,
+    /// Who looks after what is on offer.
+    pub(super) watcher: Option<Arc<Notify>>,
 }
 
 impl Calls {
     pub(super) fn make(self) {
         self.wakers.into_iter().for_each(Waker::wake);
         self.bells.iter().for_each(|bell| bell.ring());
-        self.attendance.iter().for_each(|watcher| watcher.notify_one());
+        self.attendance.iter().chain(&self.watcher).for_each(|watcher| watcher.notify_one());
         enter(self.ended);
     }
 }

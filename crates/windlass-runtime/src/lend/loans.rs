@@ -14,7 +14,7 @@ use std::{
     task::Waker,
 };
 use tokio::sync::Notify;
-use windlass_core::Outcome;
+use windlass_core::{JobId, Outcome};
 
 /// Who has which job. What is here is bounded by the concurrency of the worker's queues.
 #[derive(Debug, Default)]
@@ -34,6 +34,8 @@ pub(super) struct Loans {
     pub(super) rests: bool,
     /// Told when a borrower comes or goes.
     pub(super) attendance: Option<Arc<Notify>>,
+    /// Told when a job is on offer, while somebody waits for that who looks after those that nobody takes.
+    pub(super) watcher: Option<Arc<Notify>>,
     closed: bool,
 }
 
@@ -288,6 +290,9 @@ impl Loans {
         if self.offered.is_empty() {
             return;
         }
+        if self.watcher.is_some() {
+            calls.watcher = self.watcher.take();
+        }
         while let Some(next) = self.waiting.pop_front() {
             if let Some(standing) = self.borrowers.get_mut(&next) {
                 standing.waits = false;
@@ -359,12 +364,29 @@ impl Loans {
         if !self.stops && !self.rests {
             return;
         }
-        for ticket in std::mem::take(&mut self.offered) {
-            if let Some(Loan { stage: Stage::Offered(_, context), .. }) = self.jobs.get(&ticket) {
-                context.switch().give_back();
-            }
-            self.settle(ticket, not_wanted(), calls);
+        for ticket in Vec::from_iter(self.offered.iter().copied()) {
+            self.give_back(ticket, calls);
         }
+    }
+
+    /// What nobody has goes back, as if it had not been begun. Whether nobody has it.
+    pub(super) fn give_back(&mut self, ticket: Ticket, calls: &mut Calls) -> bool {
+        let Ok(at) = self.offered.binary_search(&ticket) else { return false };
+        self.offered.remove(at);
+        if let Some(Loan { stage: Stage::Offered(_, context), .. }) = self.jobs.get(&ticket) {
+            context.switch().give_back();
+        }
+        self.settle(ticket, not_wanted(), calls);
+        true
+    }
+
+    /// The jobs of this queue that nobody has, the oldest first.
+    pub(super) fn on_offer(&self, queue: &str) -> Vec<(Ticket, JobId)> {
+        let of_queue = |ticket: &Ticket| match &self.jobs.get(ticket)?.stage {
+            Stage::Offered(_, context) => (*context.scope().queue == *queue).then(|| (*ticket, context.id())),
+            Stage::Lent(_) | Stage::HandedIn(_) => None,
+        };
+        self.offered.iter().filter_map(of_queue).collect()
     }
 
     pub(super) fn close(&mut self, calls: &mut Calls) {

@@ -1,8 +1,9 @@
 //! A lender as the engine sees it.
 
-use super::{Lender, loans::Loans, offer::Offer};
+use super::{Lender, loans::Loans, offer::Offer, untaken};
 use crate::{BatchHandler, Context, EngineHandle, Handler, HandlerFuture};
 use bytes::Bytes;
+use std::sync::Arc;
 
 impl Lender {
     /// Offers one attempt of a job to the borrowers. The future is ready when one of them handed in its outcome. Dropping it takes the
@@ -12,11 +13,15 @@ impl Lender {
     }
 
     /// Serves this worker, and no other. When that begins to stop, or is to [drain](windlass_core::JobStore::drain_worker), what no borrower has taken goes back, without the use of
-    /// an attempt, and so does what is offered from then on. Borrowers go on with what they have.
+    /// an attempt, and so does what is offered from then on. Borrowers go on with what they have. Before that, what nobody takes goes back where another worker may have room for it.
     pub fn serve(&self, engine: &EngineHandle) {
-        let (lender, stopping) = (self.clone(), engine.stopping());
+        let (lender, stopping, core) = (self.clone(), engine.stopping(), Arc::clone(engine.core()));
         tokio::spawn(async move {
-            stopping.await;
+            tokio::select! {
+                biased;
+                () = stopping => {}
+                () = untaken::watch(&lender, &core) => {}
+            }
             lender.change(Loans::stop);
         });
     }

@@ -20,6 +20,7 @@ mod lent;
 mod lent_absence;
 mod lent_batches;
 mod lent_stops;
+mod lent_untaken;
 mod limits;
 mod many_workers;
 mod outages;
