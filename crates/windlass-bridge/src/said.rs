@@ -1,9 +1,19 @@
 //! What foreign code says, as lines of the stdio protocol.
 
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, Visitor},
+};
 use serde_json::{error::Category, value::RawValue};
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 use windlass::{Args, Outcome, Progress};
+
+/// What some languages write before the first text of a stream, or of each line.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+/// Below this every whole number has a floating-point number of its own.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+/// So many characters of a ticket that is none.
+const MOST_SHOWN: usize = 40;
 
 /// One message of foreign code.
 #[derive(Debug, PartialEq)]
@@ -93,23 +103,51 @@ impl About {
 struct Line<'a> {
     #[serde(rename = "type")]
     kind: Option<String>,
-    ticket: Option<u64>,
-    protocol: Option<u32>,
-    concurrency: Option<usize>,
+    ticket: Option<Whole>,
+    protocol: Option<Whole>,
+    concurrency: Option<Whole>,
     #[serde(default)]
     kinds: Vec<String>,
     #[serde(default)]
-    timeouts_ms: BTreeMap<String, u64>,
+    timeouts_ms: BTreeMap<String, Whole>,
     #[serde(borrow, default)]
     result: Option<&'a RawValue>,
     #[serde(borrow, default)]
     value: Option<&'a RawValue>,
     error: Option<String>,
     reason: Option<String>,
-    after_ms: Option<u64>,
+    after_ms: Option<Whole>,
     percent: Option<f64>,
     note: Option<String>,
     text: Option<String>,
+}
+
+/// A whole number, however it is written: where a language has no other numbers, 7 is 7.0 or 7e0.
+struct Whole(u64);
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_u64(WholeVisitor)
+    }
+}
+
+struct WholeVisitor;
+
+impl Visitor<'_> for WholeVisitor {
+    type Value = Whole;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number")
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Whole, E> {
+        Ok(Whole(number))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Whole, E> {
+        let is_whole = number.fract() == 0.0 && (0.0..EXACT).contains(&number);
+        is_whole.then_some(Whole(number as u64)).ok_or_else(|| E::custom("no whole number"))
+    }
 }
 
 /// What can be had of a line whose fields do not fit.
@@ -117,7 +155,7 @@ struct Line<'a> {
 struct Rest {
     #[serde(rename = "type")]
     kind: Option<serde_json::Value>,
-    ticket: Option<u64>,
+    ticket: Option<serde_json::Value>,
 }
 
 impl Said {
@@ -126,6 +164,7 @@ impl Said {
     /// # Errors
     /// What is wrong with it, and with which job that leaves unanswered.
     pub fn parse(line: &[u8]) -> Result<Self, Malformed> {
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         if !line.trim_ascii_start().starts_with(b"{") {
             return Err(Malformed::Other);
         }
@@ -138,11 +177,12 @@ impl Said {
             let Some(protocol) = line.protocol else {
                 return Err(Malformed::Message("\"ready\" needs the field protocol: 1".to_owned()));
             };
-            let concurrency = line.concurrency.unwrap_or(1);
-            let timeouts = line.timeouts_ms.into_iter().map(|(kind, ms)| (kind, Duration::from_millis(ms)));
+            let concurrency = line.concurrency.map_or(1, |Whole(jobs)| jobs);
+            let timeout = |(kind, Whole(ms))| (kind, Duration::from_millis(ms));
+            let timeouts = line.timeouts_ms.into_iter().map(timeout);
             return Ok(Self::Ready {
-                protocol,
-                concurrency,
+                protocol: u32::try_from(protocol.0).unwrap_or(u32::MAX),
+                concurrency: usize::try_from(concurrency).unwrap_or(usize::MAX),
                 kinds: line.kinds,
                 timeouts: timeouts.collect(),
             });
@@ -150,7 +190,7 @@ impl Said {
         if kind == "stop" {
             return Ok(Self::Stop);
         }
-        let Some(ticket) = line.ticket else {
+        let Some(Whole(ticket)) = line.ticket else {
             return Err(Malformed::Message(format!("{kind:?} needs the field ticket")));
         };
         let say =
@@ -160,7 +200,7 @@ impl Said {
 }
 
 fn say(kind: &str, line: Line<'_>) -> Result<Say, String> {
-    let after = line.after_ms.map(Duration::from_millis);
+    let after = line.after_ms.map(|Whole(ms)| Duration::from_millis(ms));
     let missing = |field: &str| format!("{kind:?} needs the field {field}");
     let json = |value: &RawValue| Args::parse(value.get()).map_err(|error| error.to_string());
     let said = match kind {
@@ -201,11 +241,20 @@ fn unfit(line: &[u8], error: &serde_json::Error) -> Malformed {
     let error = without_content(error);
     match serde_json::from_slice(line) {
         Ok(Rest { kind: None, .. }) => Malformed::Other,
-        Ok(Rest { kind: Some(kind), ticket: Some(ticket) }) => {
-            Malformed::OfJob { ticket, about: About::of(kind.as_str().unwrap_or_default()), error }
-        }
+        Ok(Rest { kind: Some(kind), ticket: Some(ticket) }) => match Whole::deserialize(&ticket) {
+            Ok(Whole(ticket)) => {
+                Malformed::OfJob { ticket, about: About::of(kind.as_str().unwrap_or_default()), error }
+            }
+            Err(_) => Malformed::Message(no_ticket(&ticket)),
+        },
         Ok(Rest { ticket: None, .. }) | Err(_) => Malformed::Message(error),
     }
+}
+
+/// A ticket is no secret, unlike what else a line says.
+fn no_ticket(ticket: &serde_json::Value) -> String {
+    let shown: String = ticket.to_string().chars().take(MOST_SHOWN).collect();
+    format!("the ticket is {shown}, and has to be the number that the job came with, as in \"ticket\":7")
 }
 
 #[cfg(test)]
@@ -240,12 +289,15 @@ mod tests {
             (r#"{"type":"log","ticket":7,"text":"t","of":"later"}"#, Say::Log("t".into())),
             (r#"{"type":"checkpoint","ticket":7,"value":[4]}"#, Say::Checkpoint(Args::parse("[4]").unwrap())),
             (r#"  {"ticket":7,"type":"last_checkpoint"}"#, Say::LastCheckpoint),
+            ("\u{feff}{\"type\":\"complete\",\"ticket\":7}", Say::Outcome(Outcome::Complete(None))),
+            (r#"{"type":"complete","ticket":7.0}"#, Say::Outcome(Outcome::Complete(None))),
+            (r#"{"type":"snooze","ticket":70e-1,"after_ms":1e3}"#, Say::Outcome(Outcome::Snooze(second))),
         ] {
             assert_eq!(of_job(line), say, "{line}");
         }
         assert_eq!(Said::parse(br#"{"type":"stop"}"#), Ok(Said::Stop));
         let ready =
-            br#"{"type":"ready","protocol":1,"concurrency":4,"kinds":["a"],"timeouts_ms":{"a":1000}}"#;
+            br#"{"type":"ready","protocol":1.0,"concurrency":4.0,"kinds":["a"],"timeouts_ms":{"a":1e3}}"#;
         let timeouts = BTreeMap::from([("a".to_owned(), second)]);
         let ready_for = Said::Ready { protocol: 1, concurrency: 4, kinds: vec!["a".into()], timeouts };
         assert_eq!(Said::parse(ready), Ok(ready_for));
@@ -262,6 +314,7 @@ mod tests {
             (r#"{"type":"progress","ticket":7,"percent":"4"}"#, About::Report, "does not fit"),
             (r#"{"type":"retry","ticket":7}"#, About::Outcome, "\"retry\" needs the field error"),
             (r#"{"type":"snooze","ticket":7,"after_ms":-1}"#, About::Outcome, "does not fit"),
+            (r#"{"type":"snooze","ticket":7.0,"after_ms":1.5}"#, About::Outcome, "does not fit"),
             (r#"{"type":"complete","ticket":7,"result":"\ud800"}"#, About::Outcome, "surrogate"),
             (r#"{"type":["x"],"ticket":7}"#, About::Outcome, "does not fit"),
         ] {
@@ -273,7 +326,11 @@ mod tests {
         }
         for (line, words) in [
             (r#"{"type":"complete"}"#, "needs the field ticket"),
-            (r#"{"type":"complete","ticket":"7"}"#, "does not fit"),
+            (r#"{"type":"complete","ticket":"7"}"#, "the ticket is \"7\", and has to be the number"),
+            (r#"{"type":"complete","ticket":7.5}"#, "the ticket is 7.5,"),
+            (r#"{"type":"complete","ticket":-7}"#, "the ticket is -7,"),
+            (r#"{"type":"complete","ticket":9007199254740992.0}"#, "has to be the number"),
+            (r#"{"type":"complete","ticket":[7]}"#, "the ticket is [7],"),
             (r#"{"type":"complete","ticket":7,"result":NaN}"#, "no JSON, at column 40"),
             (r#"{"type":"ready"}"#, "protocol"),
         ] {

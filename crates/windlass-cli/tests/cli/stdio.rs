@@ -72,6 +72,41 @@ for job in jobs():
     assert_eq!((&processes["started"], &processes["died"]), (&1.into(), &0.into()), "{report}");
 }
 
+/// As of .NET, whose writer begins a stream with it, and of languages that know no numbers but floating-point ones.
+#[test]
+fn a_byte_order_mark_and_whole_numbers_written_as_floats_are_no_offence() {
+    let home = Home::new();
+    let ids = ["complete", "snooze"].map(|kind| home.enqueue(&[kind]));
+    let report = home.stdio(
+        r#"
+sys.stdout.reconfigure(encoding="utf-8")
+def tell(text): print("\ufeff" + text, flush=True)
+tell('{"type":"ready","protocol":1.0,"concurrency":2.0}')
+for job in jobs():
+    match job["kind"]:
+        case "complete": tell('{"type":"complete","ticket":%d.0}' % job["ticket"])
+        case "snooze": tell('{"type":"snooze","ticket":%de0,"after_ms":36e5}' % job["ticket"])
+"#,
+        &[],
+    );
+    assert_eq!(ids.map(|id| home.state(&id)), ["completed", "scheduled"]);
+    assert_eq!(report["processes"]["died"], 0, "{report}");
+}
+
+/// It says what to write.
+#[test]
+fn a_ticket_that_is_no_number_is_named_in_the_error_of_the_job() {
+    let home = Home::new();
+    let id = home.enqueue(&["complete", "--max-attempts", "1"]);
+    let program = r#"
+say("ready", protocol=1)
+for job in jobs(): say("complete", {"ticket": str(job["ticket"])})
+"#;
+    home.stdio(program, &[]);
+    let error = home.error(&id);
+    assert!(error.contains("the ticket is \"") && error.contains("has to be the number"), "{error}");
+}
+
 #[test]
 fn a_job_comes_with_all_that_is_known_of_it() {
     let home = Home::new();
