@@ -151,6 +151,20 @@ impl PostgresStore {
         Ok(SqlCall { text: self.db.sql(&text), params: vec![SqlParam::Text(json(&rows)?)] })
     }
 
+    /// The same under an idempotency key: when the call is repeated it stores nothing and returns the ids of the first. Not for REPEATABLE READ, and not for unique
+    /// jobs, which their own keys make repeatable.
+    ///
+    /// # Errors
+    /// A job that breaks the limits, with its place; a key that cannot be, and unique jobs.
+    pub fn enqueue_many_once_sql(&self, key: &str, jobs: &[NewJob]) -> Result<SqlCall> {
+        Limits::check_idempotency_key(key)?;
+        UniqueBatch::refuse_under_idempotency_key(jobs)?;
+        self.limits.check(jobs)?;
+        let rows: Vec<_> = jobs.iter().map(|job| row(job, None)).collect();
+        let params = vec![SqlParam::Text(key.to_owned()), SqlParam::Text(json(&rows)?)];
+        Ok(SqlCall { text: self.db.sql(ENQUEUE_MANY_ONCE), params })
+    }
+
     /// How to complete a job by any driver. The call returns one row; it fails with SQLSTATE `WL001` when the job
     /// is no longer this worker's: roll back then.
     pub fn complete_sql(&self, lease: JobLease) -> SqlCall {
@@ -193,6 +207,17 @@ const ENQUEUE_MANY_UNIQUE: &str = "SELECT id FROM (SELECT nth, CASE WHEN j->'uni
     (j->>'at')::timestamptz, (j->>'delay_us')::int8) AS p) END AS id \
     FROM (SELECT j, j->'unique' AS u, nth FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS job(j, nth) \
     ORDER BY j->'unique'->>'key' COLLATE \"C\" NULLS FIRST, nth OFFSET 0) AS jobs) AS stored ORDER BY nth";
+
+/// The function wants all that a job has in one object, and times by its own clock.
+const ENQUEUE_MANY_ONCE: &str = "SELECT id FROM {schema}.enqueue_many_once($1::text, \
+    (SELECT jsonb_agg(jsonb_build_object('args', j->'args') || CASE WHEN j->'attributes'->'meta' IS NULL THEN '{}' \
+    ELSE jsonb_build_object('meta', j->'attributes'->'meta') END || jsonb_strip_nulls(jsonb_build_object('kind', j->'kind', \
+    'queue', j->'queue', 'priority', j->'priority', 'max_attempts', j->'max_attempts', 'scheduled_at', coalesce((j->>'at')::timestamptz, \
+    clock_timestamp() + (j->>'delay_us')::int8 * interval '1 microsecond'), 'key', j->'attributes'->'key', \
+    'tracked', j->'attributes'->'tracked', 'timeout', (j->'attributes'->>'timeout_ms')::int8 * interval '1 millisecond', \
+    'retry_policy', j->'attributes'->'retry_policy', 'expires_at', coalesce((j->'attributes'->>'expires_at')::timestamptz, \
+    clock_timestamp() + (j->>'expires_after_us')::int8 * interval '1 microsecond'), 'tags', j->'attributes'->'tags', \
+    'cost', j->'attributes'->'cost')) ORDER BY nth) FROM jsonb_array_elements($2::text::jsonb) WITH ORDINALITY AS job(j, nth))) AS id";
 
 const COMPLETE: &str = "SELECT 0::int8 AS id FROM {schema}.complete_in($1::int4, $2::int4, $3::int8, $4::int4, $5::int8, \
     $6::int8::text::xid8)";

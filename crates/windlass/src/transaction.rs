@@ -179,6 +179,27 @@ impl Client {
         sending.end(self.transactional()?.enqueue_sql(&job[0]))
     }
 
+    /// The SQL that enqueues jobs under an idempotency key, for any driver: it returns their ids in order, those of the first call where it is repeated. The transaction
+    /// must be READ COMMITTED; who repeats it meanwhile waits for its end.
+    ///
+    /// # Errors
+    /// As [`Self::enqueue_sql`], and as [`Self::enqueue_many_once`]; no jobs are an error, too, since no statement enqueues none.
+    pub fn enqueue_many_once_sql<J: IntoJob>(
+        &self,
+        key: &str,
+        jobs: impl IntoIterator<Item = J>,
+    ) -> Result<SqlCall> {
+        let mut jobs = self.new_jobs(jobs)?;
+        if jobs.is_empty() {
+            return Err(Error::new(
+                ErrorKind::InvalidOption,
+                "no statement enqueues no job: name one at least",
+            ));
+        }
+        let sending = self.sending(&mut jobs);
+        sending.end(self.transactional()?.enqueue_many_once_sql(key, &jobs))
+    }
+
     /// Completes a handler's job inside your [transaction](SqlTransaction), so that its effects and its completion
     /// commit together, exactly once. Call it last, commit, and return success.
     ///

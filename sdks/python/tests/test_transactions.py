@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
@@ -195,6 +196,9 @@ def test_django(shop: App, pay: Job[Any], postgres: str) -> None:
         id = pay.enqueue_in_sync(connection, **ARGS)
         assert shop.sync.job(id) is None
     assert shop.sync.job(id).args == ARGS  # type: ignore[union-attr]
+    once = pay.with_options(idempotency_key="django")
+    with transaction.atomic():
+        assert once.enqueue_in_sync(connection, **ARGS) == once.enqueue_in_sync(connection, **ARGS)
     with connection.cursor() as cursor, pytest.raises(InvalidOption, match="a CursorWrapper of django is in no transaction"):
         pay.enqueue_in_sync(cursor)
     connection.close()
@@ -211,6 +215,59 @@ def test_django(shop: App, pay: Job[Any], postgres: str) -> None:
     done = by_django.enqueue_sync()
     asyncio.run(drain(shop))
     assert len(refused) == 1 and record(shop, done).state == "completed", record(shop, done).errors
+
+
+def test_an_idempotency_key_in_a_transaction(shop: App, pay: Job[Any], postgres: str) -> None:
+    """What rolls back leaves the key free; what commits is stored once, with all that it was given."""
+    given = {"priority": -3, "max_attempts": 7, "key": "acme", "meta": {"no": None}, "tags": ["x"], "timeout": "30s", "cost": 2}
+    once = pay.with_options(idempotency_key="order/7", delay="1h", expires_in="2h", **given)
+    many = [{**ARGS, "none": None}, ARGS]
+    with psycopg.connect(postgres) as connection:
+        lost = once.enqueue_many_in_sync(connection, many)
+        connection.rollback()
+        ids = once.enqueue_many_in_sync(connection, many)
+        assert once.enqueue_many_in_sync(connection, many) == ids and len({*lost, *ids}) == 4
+        connection.commit()
+        assert once.enqueue_many_in_sync(connection, many) == ids
+    assert once.enqueue_many_sync(many) == ids, "it is the key of a call outside, too"
+    assert shop.sync.job(lost[0]) is None
+    for id, args in zip(ids, many, strict=True):
+        job = record(shop, id)
+        assert (job.args, job.queue, job.state, job.timeout) == (args, "money", "scheduled", 30)
+        assert {name: getattr(job, name) for name in given if name != "timeout"} == {name: value for name, value in given.items() if name != "timeout"}
+        assert job.scheduled_at is not None and job.expires_at is not None
+        assert abs(job.expires_at - job.scheduled_at - timedelta(hours=1)) < timedelta(seconds=1)
+    with psycopg.connect(postgres) as connection, pytest.raises(InvalidOption, match="was used for 2 jobs, now for 1"):
+        once.enqueue_in_sync(connection, **ARGS)
+
+
+@pytest.mark.parametrize("library", ["asyncpg", "psycopg", "sqlalchemy+psycopg", "sqlalchemy+asyncpg", "a statement"])
+def test_an_idempotency_key_in_a_transaction_of_each_library(shop: App, pay: Job[Any], postgres: str, library: str) -> None:
+    once = pay.with_options(idempotency_key=library)
+
+    async def enqueue() -> int:
+        if library == "asyncpg":
+            alone = await asyncpg.connect(postgres)
+            async with alone.transaction():
+                id = await once.enqueue_in(alone, **ARGS)
+            await alone.close()
+            return id
+        if library == "psycopg":
+            async with await psycopg.AsyncConnection.connect(postgres) as connection:
+                return await once.enqueue_in(connection, **ARGS)
+        if library == "a statement":
+            with psycopg.connect(postgres) as one:
+                row = one.execute(*await once.enqueue_sql(**ARGS)).fetchone()
+                assert row is not None
+                return int(row[0])
+        engine = create_async_engine(postgres.replace("postgres://", f"postgresql+{library.partition('+')[2]}://"))
+        async with AsyncSession(engine) as session, session.begin():
+            id = await once.enqueue_in(session, **ARGS)
+        await engine.dispose()
+        return id
+
+    first, second = asyncio.run(enqueue()), asyncio.run(enqueue())
+    assert first == second and record(shop, first).args == ARGS
 
 
 def test_a_job_completes_with_its_effect_or_not_at_all(shop: App, postgres: str) -> None:
@@ -381,9 +438,12 @@ def test_what_cannot_join_is_refused_by_name(shop: App, pay: Job[Any], postgres:
     with psycopg.connect(postgres) as connection:
         with pytest.raises(InvalidOption, match="use enqueue_in_sync"):
             asyncio.run(pay.enqueue_in(connection))
-        with pytest.raises(InvalidOption, match="takes no idempotency_key"):
-            pay.with_options(idempotency_key="k").enqueue_in_sync(connection)
         unique = pay.with_options(unique=Unique("a"))
+        with pytest.raises(InvalidOption, match="a unique job takes no idempotency_key"):
+            unique.with_options(idempotency_key="k").enqueue_in_sync(connection)
+        with pytest.raises(InvalidOption, match="an idempotency key must be 1 to 200 bytes"):
+            pay.with_options(idempotency_key="k" * 201).enqueue_in_sync(connection)
+        assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE, "what the server refused would end it"
         assert unique.enqueue_in_sync(connection) == unique.enqueue_in_sync(connection)
         with pytest.raises(InvalidOption, match="a Cursor of psycopg is in no transaction of its own: pass the connection"):
             pay.enqueue_in_sync(connection.cursor())

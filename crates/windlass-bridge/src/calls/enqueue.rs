@@ -70,6 +70,9 @@ pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
             .into_iter()
             .map(|job| client.enqueue_sql(job).map(sql_json))
             .collect::<Result<Vec<_>>>()?),
+        // One statement for all: they share the key.
+        ("enqueue_sql", Some(_)) if jobs.is_empty() => say(&json!([])),
+        ("enqueue_sql", Some(key)) => say(&json!([sql_json(client.enqueue_many_once_sql(&key, jobs)?)])),
         ("enqueue", None) => say(&json!({ "ids": client.enqueue_many(jobs).await?, "repeated": false })),
         ("enqueue", Some(key)) => {
             let EnqueuedOnce { ids, repeated } = client.enqueue_many_once(&key, jobs).await?;

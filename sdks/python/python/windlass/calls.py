@@ -262,8 +262,11 @@ def append_audit(**entry: Any) -> Call[None]:
 
 
 def enqueue(job: str, args: str, idempotency_key: str | None) -> Call[list[int]]:
-    key = "" if idempotency_key is None else f',"idempotency_key":{encode(idempotency_key)}'
-    return Call("enqueue", f'{{"job":{job},"args":{args}{key}}}', lambda answer: list(answer["ids"]))
+    return Call("enqueue", f'{{"job":{job},"args":{args}{_under(idempotency_key)}}}', lambda answer: list(answer["ids"]))
+
+
+def _under(idempotency_key: str | None) -> str:
+    return "" if idempotency_key is None else f',"idempotency_key":{encode(idempotency_key)}'
 
 
 def enqueue_unique(job: str, args: str) -> Call[list[EnqueuedUnique]]:
@@ -271,5 +274,5 @@ def enqueue_unique(job: str, args: str) -> Call[list[EnqueuedUnique]]:
     return Call("enqueue_unique", f'{{"job":{job},"args":{args}}}', read)
 
 
-def enqueue_sql(job: str, args: str) -> Call[list[dict[str, Any]]]:
-    return Call("enqueue_sql", f'{{"job":{job},"args":{args}}}', list)
+def enqueue_sql(job: str, args: str, idempotency_key: str | None) -> Call[list[dict[str, Any]]]:
+    return Call("enqueue_sql", f'{{"job":{job},"args":{args}{_under(idempotency_key)}}}', list)

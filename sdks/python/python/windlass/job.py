@@ -148,7 +148,8 @@ class Job(Generic[P]):
     async def enqueue_in(self, connection: Any, /, *args: P.args, **kwargs: P.kwargs) -> int:
         """Enqueues a job inside the transaction of your own connection: it exists if and when that commits.
 
-        ``connection`` is an async one of psycopg, asyncpg or SQLAlchemy. Raises as :meth:`enqueue`, :class:`windlass.errors.Unsupported` when
+        ``connection`` is an async one of psycopg, asyncpg or SQLAlchemy. With an ``idempotency_key`` it is stored once, however often that commits: who repeats it gets
+        the first one's id, and waits while the transaction of the first is open, which must be READ COMMITTED. Raises as :meth:`enqueue`, :class:`windlass.errors.Unsupported` when
         the app's store is not PostgreSQL, and what your driver raises.
         """
         with self._sending():
@@ -258,12 +259,13 @@ class Job(Generic[P]):
     def _enqueue_unique(self, args: str) -> calls.Call[list[EnqueuedUnique]]:
         if self.options.unique is None:
             raise InvalidOption(f"say what makes a job of kind {self.kind!r} unique, as in .with_options(unique=Unique('a key'))")
-        self._refuse_key("a unique job")
+        self._refuse_key()
         return calls.enqueue_unique(self._written_spec(), args)
 
     def _enqueue_sql(self, args: str) -> calls.Call[list[drivers.Statement]]:
-        self._refuse_key("a job in a transaction")
-        return calls.enqueue_sql(self._written_spec(), args)
+        if self.options.unique is not None:
+            self._refuse_key()
+        return calls.enqueue_sql(self._written_spec(), args, self.options.idempotency_key)
 
     def _one_statement(self, statements: list[drivers.Statement]) -> SqlCall:
         if not statements:
@@ -273,9 +275,9 @@ class Job(Generic[P]):
     def _together(self, statements: list[drivers.Statement]) -> drivers.Statement:
         return drivers.together(statements, self.options.unique is not None)
 
-    def _refuse_key(self, what: str) -> None:
+    def _refuse_key(self) -> None:
         if self.options.idempotency_key is not None:
-            raise InvalidOption(f"{what} takes no idempotency_key; make it unique instead")
+            raise InvalidOption("a unique job takes no idempotency_key; its own key makes an enqueue repeatable")
 
     if not TYPE_CHECKING:  # which knows that there is no such attribute
 
