@@ -223,13 +223,20 @@ print(result.status, result.args, result.return_value, *[span.name for span in e
 
 ENDS = """
 
-from windlass import Discard, Retry, Snooze
+import asyncio
+
+from windlass import Complete, Discard, Retry, Snooze
 
 
 def _work(how):
     if how == "raise":
         raise ValueError("no route")
-    return {"discard": Discard("bad"), "retry": Retry("again"), "snooze": Snooze("1h")}.get(how, how)
+    if how == "cancel":
+        raise asyncio.CancelledError  # of something that it waited for, say
+    if how == "coroutine":
+        return asyncio.sleep(0)
+    said = {"discard": Discard("bad"), "retry": Retry("again"), "snooze": Snooze("1h"), "object": object(), "result": Complete(object())}
+    return said.get(how, how)
 
 
 @task
@@ -263,7 +270,7 @@ async def drain():
 
 task_finished.connect(told)
 backend = task_backends["default"]
-for how in ["fine", "discard", "snooze", "retry", "raise"]:
+for how in ["fine", "discard", "snooze", "retry", "raise", "cancel", "object", "result", "coroutine"]:
     id = int({task}.enqueue(how).id)
     asyncio.run(drain())
     while backend.app.sync.job(id).state == "retryable":
@@ -272,6 +279,8 @@ for how in ["fine", "discard", "snooze", "retry", "raise"]:
 """
     )
     wanted = ["fine SUCCESSFUL", "discard FAILED windlass.outcome.Discard", "retry FAILED windlass.outcome.Retry", "raise FAILED builtins.ValueError"]
+    wanted += ["cancel FAILED asyncio.exceptions.CancelledError", "object FAILED windlass.outcome.Discard", "result FAILED windlass.outcome.Discard"]
+    wanted += ["coroutine FAILED windlass.outcome.Retry"]
     assert out.splitlines() == wanted
 
 

@@ -468,12 +468,12 @@ class Worker:
     def _stopped(self, reason: str | None) -> Ended:
         """What becomes of a job whose task was cancelled: by us for a reason; by whoever ends the event loop, which is no failure of the job (told
         apart from Python 3.11 on); or by itself, which is one: it would do so again at once."""
-        if reason is None and self._loop_ends() and _is_cancelled(asyncio.current_task()):
+        if reason is None and self._loop_ends() and is_cancelled(asyncio.current_task()):
             return "snooze", 0.0, None
         return "retry", None, f"stopped: {reason or 'the handler was cancelled'}"
 
     def _loop_ends(self) -> bool:
-        return self._most == 0 or _is_cancelled(self._until_end)
+        return self._most == 0 or is_cancelled(self._until_end)
 
     def _contexts(self, jobs: list[_native.Job]) -> list[Context]:
         return [Context(job, self._connection, self._reason_of) for job in jobs]
@@ -521,7 +521,7 @@ def _task_maker(loop: asyncio.AbstractEventLoop) -> Callable[[Coroutine[Any, Any
     return loop.create_task
 
 
-def _is_cancelled(task: asyncio.Task[Any] | None) -> bool:
+def is_cancelled(task: asyncio.Task[Any] | None) -> bool:
     """Whether somebody has cancelled a task, though it goes on as yet; Python 3.10 does not know."""
     cancelling = getattr(task, "cancelling", None)
     return cancelling is not None and cancelling() > 0

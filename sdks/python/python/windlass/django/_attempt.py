@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from asyncio import CancelledError
+import asyncio
 from datetime import datetime, timezone
 from typing import Any, Callable
 
 from .._shown import traced
+from ..args import encode
 from ..context import Context
-from ..outcome import Cancel, Complete, Discard, Snooze
+from ..errors import InvalidArgs
+from ..handler import awaited
+from ..outcome import Cancel, Complete, Discard, Outcome, Retry, Snooze
+from ..worker import is_cancelled
 from ._tasks import TaskContext, TaskError, TaskResultStatus, task_finished, task_started
 
 
@@ -31,9 +35,22 @@ class Attempt:
             self._ended(error)
 
     def returned(self, value: Any) -> Any:
-        """What it returned, when that is told."""
-        self._ended(value)
-        return value
+        """What becomes of what it returned, when that is told."""
+        said = self._storable(value)
+        self._ended(said)
+        return said
+
+    def _storable(self, value: Any) -> Any:
+        """The same value, or why it is none that the job could have as its result."""
+        kind = self._ctx.kind
+        said = awaited(value, kind)
+        if isinstance(said, Outcome) and not isinstance(said, Complete):
+            return said
+        try:
+            encode(said.result if isinstance(said, Complete) else said)
+            return said
+        except InvalidArgs as error:
+            return Discard(f"what {kind} returned cannot be stored: {error}")
 
     def _ended(self, said: Any) -> None:
         if isinstance(said, Complete) or not isinstance(said, BaseException):
@@ -50,9 +67,19 @@ class Attempt:
         if isinstance(said, (Cancel, Discard)):
             return True
         reason = self._ctx.cancelled
-        if reason in ("shutdown", "lost") or (reason is None and isinstance(said, (CancelledError, GeneratorExit))):
+        if reason == "lost" or (reason is None and _is_ended_with_its_loop(said)):
             return False
+        if reason == "shutdown" and not (isinstance(said, Retry) and said.after is not None):
+            return False  # it goes back; one that says when it is to be tried again has failed
         return reason == "cancelled" or (self._ctx.is_last_attempt and not isinstance(said, Snooze))
+
+
+def _is_ended_with_its_loop(said: BaseException) -> bool:
+    """Whether the event loop ends, which is no failure of the task. What it raises by itself is one."""
+    runs = asyncio._get_running_loop() is not None
+    if isinstance(said, GeneratorExit):
+        return not runs
+    return isinstance(said, asyncio.CancelledError) and runs and is_cancelled(asyncio.current_task())
 
 
 def _now() -> datetime:
