@@ -298,7 +298,9 @@ impl Selection<'_> {
         match ended {
             Err(error) if error.holder().is_some() => {
                 self.holder = error.holder();
-                self.without_patience = self.client.store().without_patience();
+                if self.without_patience.is_none() {
+                    self.without_patience = self.client.store().without_patience();
+                }
                 Ok(())
             }
             ended => ended,
