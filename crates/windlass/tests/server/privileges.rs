@@ -116,6 +116,8 @@ async fn an_engine_runs_as_a_worker() {
         done.push(id);
     }
     until("the chained job ran too", async || owner.queues().await.unwrap()[0].completed == 6).await;
+    let ended = client.wait(done[0], HOUR).await.unwrap().expect("it has ended");
+    assert_eq!(ended.state, JobState::Completed, "a worker may wait for jobs");
     let error = client.job(done[0]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
 
