@@ -67,6 +67,7 @@ pub mod suite;
 pub mod suspect;
 pub mod timings;
 pub mod unique;
+pub mod unique_expiry;
 pub mod wakeup;
 
 pub use fixture::Fixture;

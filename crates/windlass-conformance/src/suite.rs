@@ -66,6 +66,8 @@ macro_rules! suite {
                 others_pass_a_job_without_handler, a_job_without_handler_twice_is_one, a_paused_queue_keeps_its_jobs_without_handler;
             attributes: they_reach_the_handler, they_survive_every_move, they_are_limited;
             expiry: a_claim_says_how_long_is_left, what_is_over_is_over, a_job_expires_wherever_it_was;
+            unique_expiry: who_expired_leaves_its_key, who_was_claimed_too_late_leaves_its_key, who_began_in_time_keeps_its_key,
+                a_unique_job_expires_after_a_time;
             results: a_result_is_kept, the_first_completion_stands, results_and_the_rest_add_up,
                 many_results_come_in_any_order, each_completion_is_judged_by_itself, a_repeated_call_keeps_the_results, a_large_result_is_kept,
                 results_of_a_running_claim_stay, a_result_survives_its_worker, a_result_goes_with_its_job;

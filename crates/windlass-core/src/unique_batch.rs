@@ -66,10 +66,6 @@ impl UniqueBatch {
 
     fn add(&mut self, job: &NewJob, known: &mut HashMap<UniqueKey, usize>) -> Result<Place> {
         let (key, next) = (UniqueKey::of(job)?, self.jobs.len());
-        if key.is_some() && job.attributes().is_some_and(|attributes| attributes.expires_after.is_some()) {
-            let message = "a unique job takes a time to expire at (with_expires_at), not one from now on";
-            return Err(Error::new(ErrorKind::InvalidOption, message));
-        }
         let rule = rule_of(job);
         let does = match rule {
             OnConflict::Keep | OnConflict::Error => Conflict::Kept,

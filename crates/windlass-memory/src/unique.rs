@@ -4,7 +4,7 @@ use crate::{
     clock::later,
     enqueue::{due, put, store},
     holder::{Holder, Until},
-    job::Place,
+    job::{Job, Place},
     keys,
     state::State,
 };
@@ -17,12 +17,19 @@ use windlass_core::{
 
 /// Whether the job still has the key.
 fn has(state: &State, holder: &Holder) -> bool {
-    let job = state.jobs.get(&holder.job);
+    let job = state.jobs.get(&holder.job).filter(|job| !will_not_start(state, job));
     match holder.until {
         Until::Started => job.is_some_and(|job| is_fresh(job.place.state(), job.attempt)),
         Until::Finished => job.is_some_and(|job| job.place.finished_at().is_none()),
         Until::Time(end) => state.now() < end,
     }
+}
+
+/// Whether a job expired before a worker took it, which cancels it when it meets it. One that was taken in time may run.
+fn will_not_start(state: &State, job: &Job) -> bool {
+    let taken = job.held.as_ref().filter(|_| matches!(job.place, Place::Running)).map(|hold| hold.at);
+    let expires_at = job.attributes.as_ref().and_then(|attributes| attributes.expires_at);
+    expires_at.is_some_and(|at| at <= taken.unwrap_or_else(|| state.now()))
 }
 
 /// Whether a job waits and was not tried yet.
@@ -113,7 +120,7 @@ fn replace(state: &mut State, id: JobId, new: &NewJob, max_wait: Option<Duration
     let job = state.jobs.get_mut(&id)?;
     (job.lane, job.kind, job.args) = (lane, Arc::from(new.kind()), new.args().clone());
     job.max_attempts = new.max_attempts();
-    job.attributes = new.attributes().map(|attributes| Box::new(attributes.clone()));
+    job.attributes = new.attributes().map(|attributes| Box::new(attributes.received(now)));
     // It may have been handed out: what came of that was the old one's.
     job.crash_count = 0;
     job.errors.clear();

@@ -14,6 +14,7 @@ use crate::{
     lane::lanes_in,
     limits::{limit_on, share_on},
     maintain::step_on,
+    new_row::expires_by_database,
     once::store_once,
     promote::promote_on,
     record::job_on,
@@ -61,7 +62,9 @@ impl<'a> Calls<'a> {
         let batch = UniqueBatch::of(jobs)?;
         let lanes = lanes_in(self.db, self.client, &batch.jobs).await?;
         let stored = match (&*batch.jobs, &*batch.keys) {
-            ([job], [Some(key)]) => vec![put(self.db, self.client, job, *key, lanes[0]).await?],
+            ([job], [Some(key)]) if !expires_by_database(job) => {
+                vec![put(self.db, self.client, job, *key, lanes[0]).await?]
+            }
             _ => store_unique(self.db, self.client, &batch, segment, Some(lanes)).await?,
         };
         Ok(batch.replies(&stored))

@@ -21,6 +21,11 @@ impl<'a> NewRow<'a> {
     }
 }
 
+/// Whether when the job expires depends on the database's clock.
+pub(crate) fn expires_by_database(job: &NewJob) -> bool {
+    job.attributes().is_some_and(|attributes| attributes.expires_after.is_some())
+}
+
 /// How many attempts a job may have.
 pub(crate) fn attempts(job: &NewJob) -> i16 {
     i16::try_from(job.max_attempts()).unwrap_or(i16::MAX)
@@ -37,7 +42,7 @@ pub(crate) enum Place {
 
 impl Place {
     pub(crate) fn of(job: &NewJob) -> Option<Self> {
-        if job.attributes().is_some_and(|attributes| attributes.expires_after.is_some()) {
+        if expires_by_database(job) {
             return None;
         }
         match job.when() {

@@ -145,7 +145,9 @@ impl PostgresStore {
         let newer = if any(has_newer) { NEWER } else { "" };
         let cost = if any(|attributes| attributes.cost.is_some()) { COST } else { "" };
         let text = if UniqueBatch::is_needed(jobs) { ENQUEUE_MANY_UNIQUE } else { ENQUEUE_MANY };
-        let text = text.replace("{newer}", &(newer.to_owned() + cost));
+        let expiring = any(|attributes| attributes.expires_after.is_some());
+        let attributes = if expiring { EXPIRING } else { "(j->'attributes')" };
+        let text = text.replace("{newer}", &(newer.to_owned() + cost)).replace("{attributes}", attributes);
         let jobs = jobs.iter().map(alone).collect::<Result<Vec<_>>>()?;
         let rows: Vec<_> = jobs.iter().map(|(job, unique)| row(job, unique.as_ref())).collect();
         Ok(SqlCall { text: self.db.sql(&text), params: vec![SqlParam::Text(json(&rows)?)] })
@@ -203,7 +205,7 @@ const ENQUEUE_MANY_UNIQUE: &str = "SELECT id FROM (SELECT nth, CASE WHEN j->'uni
     meta => j->'attributes'->'meta', tracked => coalesce((j->'attributes'->>'tracked')::bool, false){newer}) \
     ELSE (SELECT p.id FROM {schema}.put_unique((u->>'key')::uuid, (u->>'until_finished')::bool, (u->>'window')::int8, \
     (u->>'rule')::int2, (u->>'max_wait')::int8, {schema}.lane_of(j->>'queue', (j->>'priority')::int4), j->>'queue', \
-    j->>'kind', (j->'args')::text, (j->>'max_attempts')::int2, coalesce((j->'attributes')::text, ''), \
+    j->>'kind', (j->'args')::text, (j->>'max_attempts')::int2, coalesce({attributes}::text, ''), \
     (j->>'at')::timestamptz, (j->>'delay_us')::int8) AS p) END AS id \
     FROM (SELECT j, j->'unique' AS u, nth FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS job(j, nth) \
     ORDER BY j->'unique'->>'key' COLLATE \"C\" NULLS FIRST, nth OFFSET 0) AS jobs) AS stored ORDER BY nth";
@@ -218,6 +220,12 @@ const ENQUEUE_MANY_ONCE: &str = "SELECT id FROM {schema}.enqueue_many_once($1::t
     'retry_policy', j->'attributes'->'retry_policy', 'expires_at', coalesce((j->'attributes'->>'expires_at')::timestamptz, \
     clock_timestamp() + (j->>'expires_after_us')::int8 * interval '1 microsecond'), 'tags', j->'attributes'->'tags', \
     'cost', j->'attributes'->'cost')) ORDER BY nth) FROM jsonb_array_elements($2::text::jsonb) WITH ORDINALITY AS job(j, nth))) AS id";
+
+/// Of a unique job, where some say how long they may wait.
+const EXPIRING: &str = "(CASE WHEN j->>'expires_after_us' IS NULL THEN j->'attributes' ELSE j->'attributes' || \
+    jsonb_build_object('expires_at', to_char(least((j->'attributes'->>'expires_at')::timestamptz, \
+    clock_timestamp() + (j->>'expires_after_us')::int8 * interval '1 microsecond') AT TIME ZONE 'UTC', \
+    'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')) END)";
 
 const COMPLETE: &str = "SELECT 0::int8 AS id FROM {schema}.complete_in($1::int4, $2::int4, $3::int8, $4::int4, $5::int8, \
     $6::int8::text::xid8)";

@@ -6,7 +6,7 @@ use crate::{
     database::Database,
     error::{Effect, of_driver, store_error},
     lane::{lanes_in, lanes_on},
-    new_row::{attempts, due},
+    new_row::{attempts, due, expires_by_database},
     query::{Param, Query},
     row::Json,
     schedule::schedule,
@@ -52,7 +52,9 @@ async fn unique(db: &Database, batch: &UniqueBatch, turn: &str) -> Result<Vec<En
     let segment = segment(db, &connection).await?;
     let lanes = lanes_on(db, &connection, &batch.jobs).await?;
     let watch = connection.watch_commit();
-    if let ([job], [Some(key)], Some([lane])) = (&*batch.jobs, &*batch.keys, lanes.as_deref()) {
+    if let ([job], [Some(key)], Some([lane])) = (&*batch.jobs, &*batch.keys, lanes.as_deref())
+        && !expires_by_database(job)
+    {
         let sql = format!(
             "SELECT (p.put).id, (p.put).fate FROM (SELECT {PUT} AS put FROM (SELECT set_config('lock_timeout', '{turn}', true) OFFSET 0) AS patience OFFSET 0) AS p"
         );
@@ -188,7 +190,9 @@ async fn replace(
     lane: i32,
     now: Timestamp,
 ) -> Result<EnqueuedUnique> {
-    let (attempts, args, attributes) = (attempts(job), Json(job.args().as_str()), attributes(job));
+    let (attempts, args) = (attempts(job), Json(job.args().as_str()));
+    let attributes =
+        job.attributes().map_or_else(String::new, |attributes| attributes.received(now).to_json());
     let due = due(job, now)?;
     let params: [Param<'_>; 11] = [
         (&terms.key, Type::TEXT),

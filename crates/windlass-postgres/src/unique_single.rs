@@ -6,7 +6,7 @@ use crate::{
     error::{Effect, is_lock_failure},
     group_commit::Single,
     lane::lanes_on,
-    new_row::attempts,
+    new_row::{attempts, expires_by_database},
     query::{Param, Query},
     row::Json,
     schedule::schedule,
@@ -37,7 +37,9 @@ impl UniqueSingle {
     pub(crate) fn of(batch: UniqueBatch) -> Result<Self, UniqueBatch> {
         match (&*batch.jobs, &*batch.keys) {
             // A replacement waits for the lanes of the jobs that it replaces, in no order.
-            ([job], [Some(key)]) if !matches!(rule(job), OnConflict::Replace { .. }) => {
+            ([job], [Some(key)])
+                if !matches!(rule(job), OnConflict::Replace { .. }) && !expires_by_database(job) =>
+            {
                 let key = *key;
                 Ok(Self { batch: Arc::new(batch), key })
             }

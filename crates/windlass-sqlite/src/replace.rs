@@ -1,7 +1,7 @@
 //! A unique job takes the place of one that waits and was not tried yet. The time of the first enqueue stays.
 
 use crate::{
-    clock::Micros,
+    clock::{Micros, timestamp},
     enqueue::Batch,
     error::Outcome,
     key_holds,
@@ -12,7 +12,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use rusqlite::params;
-use windlass_core::{Attributes, JobId, JobState, NewJob};
+use windlass_core::{JobId, JobState, NewJob};
 
 const CHANGE: &str =
     "UPDATE waiting SET lane = ?2, available_at = ?3, kind = ?4, args = ?5, max_attempts = ?6,
@@ -86,7 +86,7 @@ fn change(tx: &mut Tx<'_>, id: JobId, old_lane: i32, new: &NewJob, due: Micros) 
     let key = new.attributes().and_then(|attributes| attributes.key.as_deref());
     key_holds::over_elsewhere(tx, id.0, queue, key)?;
     let lane = tx.lane(queue, new.priority())?;
-    let attributes = new.attributes().map(Attributes::to_json);
+    let attributes = new.attributes().map(|attributes| attributes.received(timestamp(tx.now)).to_json());
     let (kind, args) = (new.kind(), new.args().as_str());
     let row = params![id.0, lane, due, kind, args, new.max_attempts(), attributes];
     tx.conn.prepare_cached(CHANGE)?.execute(row)?;

@@ -4,7 +4,7 @@ use crate::{
     clock::{Micros, micros},
     enqueue::{Batch, due},
     error::{Fault, Outcome},
-    locate::{self, Log, Place},
+    locate::{self, Log, LogState, Place},
     number_lanes::NumberLanes,
     replace::{fresh, replace},
     tx::Tx,
@@ -43,12 +43,40 @@ struct Holder {
     ends_at: Option<Micros>,
 }
 
-fn is_finished(tx: &Tx<'_>, job: JobId) -> Outcome<bool> {
-    Ok(match locate::find(tx, job)? {
-        None | Some(Place::Dead { .. }) => true,
-        Some(Place::Waiting { .. }) => false,
-        Some(Place::Log { pos }) => Log::new(tx.conn).state(pos, job.0)?.state == JobState::Completed,
-    })
+/// A job that is not over.
+struct Live {
+    place: Place,
+    /// Since when a worker has it.
+    taken_at: Option<Micros>,
+}
+
+fn live(tx: &Tx<'_>, job: JobId) -> Outcome<Option<Live>> {
+    let (place, taken_at) = match locate::find(tx, job)? {
+        None | Some(Place::Dead { .. }) => return Ok(None),
+        Some(place @ Place::Waiting { .. }) => (place, None),
+        Some(place @ Place::Log { pos }) => {
+            let LogState { state, claimed_at, .. } = Log::new(tx.conn).state(pos, job.0)?;
+            if state == JobState::Completed {
+                return Ok(None);
+            }
+            (place, claimed_at)
+        }
+    };
+    Ok(Some(Live { place, taken_at }))
+}
+
+/// Whether a job there expired before a worker took it, which cancels it when it meets it. One that was taken in time may run.
+fn will_not_start(tx: &Tx<'_>, job: JobId, place: &Place, taken_at: Option<Micros>) -> Outcome<bool> {
+    let (find, at) = match place {
+        Place::Log { pos } => ("SELECT coalesce(attributes, '') FROM job WHERE pos = ?1", *pos),
+        _ => ("SELECT coalesce(attributes, '') FROM waiting WHERE id = ?1", job.0),
+    };
+    let attributes = locate::first(tx.conn, find, at, |row| row.get::<_, String>(0))?.unwrap_or_default();
+    if !attributes.contains("\"expires_at\"") {
+        return Ok(false);
+    }
+    let expires_at = Attributes::from_store(&attributes)?.and_then(|attributes| attributes.expires_at);
+    Ok(expires_at.is_some_and(|at| at.as_microsecond() <= taken_at.unwrap_or(tx.now)))
 }
 
 /// A window that begins further ahead than it is long is from before the clock was set back: it could last for years.
@@ -58,8 +86,14 @@ fn has_key(tx: &Tx<'_>, holder: &Holder) -> Outcome<bool> {
         (WINDOW, ends_at) => {
             Ok(ends_at.is_some_and(|end| tx.now < end && ahead <= end.saturating_sub(holder.taken_at)))
         }
-        (STARTED, _) => Ok(fresh(tx, holder.job)?.is_some()),
-        _ => Ok(!is_finished(tx, holder.job)?),
+        (STARTED, _) => match fresh(tx, holder.job)? {
+            Some(place) => Ok(!will_not_start(tx, holder.job, &place, None)?),
+            None => Ok(false),
+        },
+        _ => match live(tx, holder.job)? {
+            Some(Live { place, taken_at }) => Ok(!will_not_start(tx, holder.job, &place, taken_at)?),
+            None => Ok(false),
+        },
     }
 }
 
@@ -201,7 +235,7 @@ pub(crate) fn forget(tx: &Tx<'_>, most: u32) -> Outcome<bool> {
     for (key, _) in &due {
         let Some(holder) = last_holder(tx, UniqueKey(*key))? else { continue };
         // A job that had its key until it was started has it again where it comes back untried.
-        let may_have = holder.until == STARTED && !is_finished(tx, holder.job)?;
+        let may_have = holder.until == STARTED && live(tx, holder.job)?.is_some();
         if may_have || has_key(tx, &holder)? {
             let age = tx.now.saturating_sub(holder.taken_at).max(FIRST_CHECK);
             let next = holder.ends_at.unwrap_or(tx.now.saturating_add(age));

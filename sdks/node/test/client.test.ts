@@ -81,15 +81,18 @@ onSqlite('what does not go together in a unique job is said by the names that it
     [{}, /say what makes it unique: unique.key, unique.args or unique.fields$/], [{ key: 'a', fields: ['n'] }, /unique.key, unique.args and unique.fields exclude each other$/],
     [{ args: true, until: 'finished', for: '1h' }, /^InvalidOption: a unique job of kind "plain": unique.until and unique.for exclude each other$/],
     [{ args: true, maxWait: '1m' }, /unique.maxWait needs unique.onConflict 'replace'$/],
-    [{ args: true, onConflict: 'extend' }, /unique.onConflict 'extend' needs unique.for/], [{ args: true }, /takes no expiresIn; expiresAt/, { expiresIn: '1h' }],
+    [{ args: true, onConflict: 'extend' }, /unique.onConflict 'extend' needs unique.for/],
   ] as Array<[EnqueueOptions['unique'], RegExp, EnqueueOptions?]>) {
     await assert.rejects(windlass.enqueueUnique(plain, { n: 1 }, { ...options, unique }), words)
     assert.throws(() => enqueueSql(plain, { n: 1 }, { ...options, unique }), words)
   }
   assert.throws(() => enqueueSql(plain, { n: 1 }, { unique: { args: true }, timeout: '1m' }), /by plain SQL takes no timeout; windlass.enqueueIn does/)
+  assert.throws(() => enqueueSql(plain, { n: 1 }, { unique: { args: true }, expiresIn: '1h' }), /by plain SQL takes no expiresIn; windlass.enqueueIn does/)
   for (const unique of [
     { args: true, for: '1h', onConflict: 'extend' }, { key: 'a', until: 'started', onConflict: 'replace', maxWait: '1m' }, { fields: ['n'], in: 'queue' },
   ] as const) assert.equal((await windlass.enqueueUnique(plain, { n: 1 }, { unique, expiresAt: new Date('2032-01-01T00:00:00Z') })).conflict, null)
+  const soon = await windlass.enqueueUnique(plain, { n: 1 }, { unique: { key: 'expires in' }, expiresIn: '1h' })
+  assert.ok((await windlass.job(soon.id))?.expiresAt instanceof Date)
 })
 
 onBoth('a unique job may come again after its end', async ({ windlass }) => {

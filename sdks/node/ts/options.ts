@@ -92,7 +92,7 @@ export function wireJob (kind: string, defaults: JobOptions, options: EnqueueOpt
   // As of a row that has none: a job without its key, or in another queue, is not what was meant.
   if (none !== undefined) throw new InvalidOption('invalid_option', `${none[0]} of a job of kind "${kind}" is null: leave it out where that is meant`)
   if (all.unique !== undefined) onlyKnown(all.unique, OF_UNIQUE, 'unique')
-  const wrong = all.unique && wrongUnique(all.unique, all.expiresIn)
+  const wrong = all.unique && wrongUnique(all.unique)
   if (wrong !== undefined) throw new InvalidOption('invalid_option', `a unique job of kind "${kind}": ${wrong}`)
   if (all.meta !== undefined) encodeStored(all.meta, 'meta', InvalidOption) // refuses what JSON would empty
   return {
@@ -140,7 +140,7 @@ export function wirePolicy (policy: RetryPolicy) {
 }
 
 /** What of it does not go together, by its names here: the core would say it by those of the wire. */
-function wrongUnique ({ key, args, fields, until, for: window, onConflict, maxWait }: Unique, expiresIn: Duration | undefined): string | undefined {
+function wrongUnique ({ key, args, fields, until, for: window, onConflict, maxWait }: Unique): string | undefined {
   const keys = [key !== undefined, args === true, fields !== undefined].filter(Boolean).length
   // As of a row that has none: the job would be stored without the guard that was meant.
   if (key === null || fields === null) return `unique.${key === null ? 'key' : 'fields'} is null, by which nothing is unique: leave unique out where that is meant`
@@ -149,7 +149,6 @@ function wrongUnique ({ key, args, fields, until, for: window, onConflict, maxWa
   if (until !== undefined && window !== undefined) return 'unique.until and unique.for exclude each other'
   if (maxWait !== undefined && onConflict !== 'replace') return "unique.maxWait needs unique.onConflict 'replace'"
   if (onConflict === 'extend' && window === undefined) return "unique.onConflict 'extend' needs unique.for, the time that begins anew"
-  if (expiresIn !== undefined) return 'it takes no expiresIn; expiresAt, a time, it does'
   return undefined
 }
 

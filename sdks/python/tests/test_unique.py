@@ -35,6 +35,14 @@ def test_what_became_of_the_conflict_is_told(app: App) -> None:
         notify(app, on_conflict="error").enqueue_unique_sync(user=1)
 
 
+def test_a_unique_job_may_expire_after_a_time(app: App) -> None:
+    job = notify(app).with_options(expires_in="1h")
+    first = job.enqueue_unique_sync(user=1)
+    assert (job.enqueue_unique_sync(user=1).conflict, record(app, first.id).expires_at is not None) == ("kept", True)
+    [second] = job.enqueue_many_unique_sync([{"user": 2}])
+    assert record(app, second.id).expires_at is not None
+
+
 def test_the_same_is_awaited(app: App) -> None:
     job = notify(app)
 

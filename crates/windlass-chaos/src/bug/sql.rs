@@ -47,8 +47,8 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
         ],
         Bug::UniqueForgetsRetries => &[(
             "unique_held",
-            "IF p_until_finished THEN",
-            "IF p_until_finished AND f.place <> 'waiting' THEN",
+            "(p_until_finished OR h.state <> 'retryable' AND h.attempt = 0)",
+            "h.state <> 'retryable' AND h.attempt = 0",
         )],
         Bug::WindowsShort => {
             &[("take_unique", "p_windows[u.place] * v_us,", "p_windows[u.place] * v_us / 4,")]

@@ -56,9 +56,6 @@ impl Play {
 
     fn some_unique_job(&mut self, may_refuse: bool) -> NewJob {
         let mut job = self.some_job();
-        if job.attributes().is_some_and(|attributes| attributes.expires_after.is_some()) {
-            return job;
-        }
         let unique = match self.rng.u32(..8) {
             0 => return job,
             1 => {

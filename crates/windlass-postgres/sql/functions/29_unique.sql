@@ -5,8 +5,13 @@
 -- which brings a job back, and an enqueue cannot both succeed.
 -- Order of locks: keys in ascending order, first those that are new, then those that are there; then lanes.
 
+-- expired(attributes, at): whether a job with these is not started any more, by a worker that takes it then. No SET, so that it is part of the query that names it.
+CREATE OR REPLACE FUNCTION {schema}.expired(p_attributes text, p_at timestamptz) RETURNS boolean
+    LANGUAGE sql STABLE
+AS $$ SELECT strpos(p_attributes, '"expires_at"') > 0 AND coalesce((p_attributes::jsonb ->> 'expires_at')::timestamptz <= p_at, false) $$;
+
 -- unique_held(id, until_finished): whether a job, wherever it is, keeps the key that it took: until it is finished, or while it
--- waits and was not tried yet. Cost: find_job.
+-- waits and was not tried yet; and not once it expired, unless a worker took it before that. Cost: find_job, and a probe.
 CREATE OR REPLACE FUNCTION {schema}.unique_held(p_id bigint, p_until_finished boolean) RETURNS boolean
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
 AS $$
@@ -15,12 +20,13 @@ DECLARE
 BEGIN
     SELECT * INTO f FROM {schema}.find_job(p_id);
     IF f.place IS NULL OR f.place = 'dead' OR f.settled_at IS NOT NULL THEN RETURN false; END IF;
-    IF p_until_finished THEN RETURN true; END IF;
     IF f.place = 'waiting' THEN
-        RETURN EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.id = p_id AND h.state <> 'retryable' AND h.attempt = 0);
+        RETURN EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.id = p_id AND (p_until_finished OR h.state <> 'retryable' AND h.attempt = 0)
+                       AND NOT {schema}.expired(h.attributes, clock_timestamp()));
     END IF;
-    RETURN f.seq IS NULL
-        AND EXISTS (SELECT 1 FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id AND j.attempt = 0);
+    RETURN EXISTS (SELECT 1 FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id
+                   AND (p_until_finished OR f.seq IS NULL AND j.attempt = 0)
+                   AND NOT {schema}.expired(j.attributes, coalesce(f.claimed_at, clock_timestamp())));
 END $$;
 
 -- window_runs(taken_at, expires): whether a window has not ended. One that begins further ahead than it is long is from before the clock was set back: it could last
@@ -31,7 +37,7 @@ AS $$ SELECT p_expires > clock_timestamp() AND p_taken_at - clock_timestamp() <=
 
 -- unique_holders(keys): for each key that has a row: nth of the keys, which job took it last, and whether that still has it.
 -- What was not handed out waits, if it is still there: a cancelled one may be gone with its segment. What was is running in an
--- open claim, or came back (another row has it then), or is finished. So no claim has to be searched for, unless the claims that may be open, those of all workers since their last heartbeats
+-- open claim, or came back (another row has it then), or is finished. A job that expired before it was handed out will not start: whoever gets it cancels it. So no claim has to be searched for, unless the claims that may be open, those of all workers since their last heartbeats
 -- and of their long jobs, are so many that this costs less.
 -- Who reads this holds the rotate lock: see docs/design/postgres-log.md, "One lock for truncation".
 -- Cost: a few index probes for each key, and a look at each open claim of the lane if the job was handed out; for a job that was
@@ -45,6 +51,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     v_many bigint := 12 * cardinality(p_keys); -- a search costs as much as a look at so many claims
+    v_now  timestamptz := clock_timestamp();
 BEGIN
     RETURN QUERY
     WITH holder AS MATERIALIZED (
@@ -56,7 +63,7 @@ BEGIN
             SELECT c.lane_id, c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id
             FROM {schema}.claim c WHERE c.lane_id = l.lane_id ORDER BY c.seq DESC LIMIT 1) AS c
     ), open AS MATERIALIZED (
-        SELECT c.lane_id, c.seq, c.from_snapshot, c.to_snapshot, c.start_xid, c.start_id, c.end_xid, c.end_id
+        SELECT c.lane_id, c.seq, c.from_snapshot, c.to_snapshot, c.start_xid, c.start_id, c.end_xid, c.end_id, c.claimed_at
         FROM {schema}.open_claims(NULL) o JOIN {schema}.claim c ON c.lane_id = o.lane_id AND c.seq = o.seq
         WHERE NOT c.direct
     ), many AS MATERIALIZED (
@@ -72,7 +79,8 @@ BEGIN
         WHEN h.lane_id IS NULL THEN {schema}.unique_held(h.id, h.until_finished)
         WHEN c.lane_id IS NULL OR NOT {schema}.consumed(c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id, h.xid, h.id) THEN
             -- What is stepped over was cancelled, or edited: then the job is elsewhere.
-            CASE WHEN (SELECT 1 FROM {schema}.job j WHERE j.lane_id = h.lane_id AND j.xid = h.xid AND j.id = h.id LIMIT 1) IS NOT NULL
+            CASE WHEN (SELECT 1 FROM {schema}.job j WHERE j.lane_id = h.lane_id AND j.xid = h.xid AND j.id = h.id
+                       AND NOT {schema}.expired(j.attributes, v_now) LIMIT 1) IS NOT NULL
                       AND (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = h.id LIMIT 1) IS NULL THEN true
                  ELSE {schema}.unique_held(h.id, h.until_finished) END
         WHEN (SELECT 1 FROM {schema}.waiting w WHERE w.id = h.id LIMIT 1) IS NOT NULL
@@ -81,7 +89,7 @@ BEGIN
         WHEN NOT h.until_finished THEN false
         WHEN (SELECT m.claims FROM many m) THEN (
             SELECT 1 FROM {schema}.job j CROSS JOIN LATERAL {schema}.claim_of(j.lane_id, j.xid, j.id) k
-            WHERE j.lane_id = h.lane_id AND j.xid = h.xid AND j.id = h.id AND k.seq > 0
+            WHERE j.lane_id = h.lane_id AND j.xid = h.xid AND j.id = h.id AND k.seq > 0 AND NOT {schema}.expired(j.attributes, k.claimed_at)
               AND (SELECT 1 FROM {schema}.settlement_of(j.lane_id, k.seq, j.id) LIMIT 1) IS NULL LIMIT 1) IS NOT NULL
         ELSE (SELECT 1 FROM open o
               WHERE o.lane_id = h.lane_id AND pg_visible_in_snapshot(h.xid, o.to_snapshot) AND NOT pg_visible_in_snapshot(h.xid, o.from_snapshot)
@@ -89,7 +97,8 @@ BEGIN
                 AND (o.end_xid IS NULL OR (h.xid, h.id) <= (o.end_xid, o.end_id))
                 AND (SELECT 1 FROM {schema}.settlement_of(o.lane_id, o.seq, h.id) LIMIT 1) IS NULL
                 -- One that was cancelled, and whose row was dropped with its segment, is no job of the claim.
-                AND (SELECT 1 FROM {schema}.job j WHERE j.lane_id = h.lane_id AND j.xid = h.xid AND j.id = h.id LIMIT 1) IS NOT NULL
+                AND (SELECT 1 FROM {schema}.job j WHERE j.lane_id = h.lane_id AND j.xid = h.xid AND j.id = h.id
+                     AND NOT {schema}.expired(j.attributes, o.claimed_at) LIMIT 1) IS NOT NULL
               LIMIT 1) IS NOT NULL END
     FROM holder h LEFT JOIN newest c ON c.lane_id = h.lane_id;
 END $$;

@@ -109,7 +109,7 @@ function canonical (value: unknown): string {
 
 /** What the SQL function for unique jobs does not take, by its names on the wire and here. */
 const BEYOND: Array<[wire: string, option: string]> = [
-  ['timeout_ms', 'timeout'], ['retry_policy', 'retryPolicy'], ['expires_at', 'expiresAt'], ['tags', 'tags'], ['cost', 'cost'],
+  ['timeout_ms', 'timeout'], ['retry_policy', 'retryPolicy'], ['expires_at', 'expiresAt'], ['expires_in_ms', 'expiresIn'], ['tags', 'tags'], ['cost', 'cost'],
 ]
 
 /** @internal Whether the SQL functions cannot do these, and a statement of the engine's can: what is encrypted, or is unique with further options. */

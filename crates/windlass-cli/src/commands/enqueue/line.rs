@@ -114,7 +114,6 @@ mod tests {
             r#"{"kind":"a","unique_key":"a","unique_until":"done"}"#,
             r#"{"kind":"a","unique_key":"a","unique_until":"started","unique_for_ms":5}"#,
             r#"{"kind":"a","unique_key":"a","unique_for_ms":0}"#,
-            r#"{"kind":"a","unique_key":"a","expires_in_ms":5000}"#,
             "[]",
             "nonsense",
             "\"\u{feff}\"",
