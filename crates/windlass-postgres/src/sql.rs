@@ -86,6 +86,7 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/34_unique_singles.sql"),
     include_str!("../sql/functions/34_together.sql"),
     include_str!("../sql/functions/35_touch_jobs.sql"),
+    include_str!("../sql/functions/36_enqueue_many_unique.sql"),
     include_str!("../sql/functions/40_event_history.sql"),
     include_str!("../sql/functions/41_changes.sql"),
     include_str!("../sql/functions/41_happened.sql"),

@@ -203,19 +203,44 @@ AS $$
 DECLARE
     v_field text;
 BEGIN
+    priority := 0;
+    max_attempts := 20;
+    IF NOT p_job ?| '{priority,max_attempts,scheduled_at,meta,tracked,timeout,retry_policy,expires_at,tags,cost}' THEN RETURN; END IF;
     meta := nullif(p_job->'meta', 'null');
     retry_policy := nullif(p_job->'retry_policy', 'null');
-    v_field := 'priority'; priority := coalesce((p_job->>'priority')::integer, 0);
-    v_field := 'max_attempts'; max_attempts := coalesce((p_job->>'max_attempts')::integer, 20);
-    v_field := 'scheduled_at'; scheduled_at := (p_job->>'scheduled_at')::timestamptz;
-    v_field := 'tracked'; tracked := (p_job->>'tracked')::boolean;
-    v_field := 'timeout'; timeout := (p_job->>'timeout')::interval;
-    v_field := 'expires_at'; expires_at := (p_job->>'expires_at')::timestamptz;
-    v_field := 'tags';
-    IF p_job->'tags' <> 'null' THEN tags := ARRAY(SELECT jsonb_array_elements_text(p_job->'tags')); END IF;
-    v_field := 'cost'; cost := (p_job->>'cost')::integer;
-EXCEPTION WHEN data_exception THEN
-    RAISE 'field % of job % cannot be read: %', v_field, p_nth, SQLERRM USING ERRCODE = 'WL003';
+    BEGIN
+        v_field := 'priority'; priority := coalesce((p_job->>'priority')::integer, 0);
+        v_field := 'max_attempts'; max_attempts := coalesce((p_job->>'max_attempts')::integer, 20);
+        v_field := 'scheduled_at'; scheduled_at := (p_job->>'scheduled_at')::timestamptz;
+        v_field := 'tracked'; tracked := (p_job->>'tracked')::boolean;
+        v_field := 'timeout'; timeout := (p_job->>'timeout')::interval;
+        v_field := 'expires_at'; expires_at := (p_job->>'expires_at')::timestamptz;
+        v_field := 'tags';
+        IF p_job->'tags' <> 'null' THEN tags := ARRAY(SELECT jsonb_array_elements_text(p_job->'tags')); END IF;
+        v_field := 'cost'; cost := (p_job->>'cost')::integer;
+    EXCEPTION WHEN data_exception THEN
+        RAISE 'field % of job % cannot be read: %', v_field, p_nth, SQLERRM USING ERRCODE = 'WL003';
+    END;
+END $$;
+
+-- check_members(job, nth, known): refuses a job of an array that has other members, or a kind, queue or key that is no string.
+CREATE OR REPLACE FUNCTION {schema}.check_members(p_job jsonb, p_nth bigint, p_known text[]) RETURNS void
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_unknown text;
+BEGIN
+    IF jsonb_typeof(p_job) <> 'object' THEN
+        RAISE 'each job must be a JSON object, got %', jsonb_typeof(p_job) USING ERRCODE = 'WL004';
+    END IF;
+    IF p_job - p_known <> '{}' THEN
+        v_unknown := (SELECT k FROM jsonb_object_keys(p_job - p_known) AS k LIMIT 1);
+        RAISE 'unknown field % in a job; known are %', quote_literal(v_unknown), array_to_string(p_known, ', ') USING ERRCODE = 'WL004';
+    END IF;
+    IF jsonb_typeof(p_job->'kind') NOT IN ('string', 'null') OR jsonb_typeof(p_job->'queue') NOT IN ('string', 'null') OR jsonb_typeof(p_job->'key') NOT IN ('string', 'null') THEN
+        RAISE 'kind, queue and key of job % must be strings, got %', p_nth, left(jsonb_strip_nulls(jsonb_build_object('kind', p_job->'kind', 'queue', p_job->'queue', 'key', p_job->'key'))::text, 200)
+            USING ERRCODE = 'WL004';
+    END IF;
 END $$;
 
 -- enqueue_many(jobs): an array of {"kind": ..., "args"?, "queue"?, "priority"?, "max_attempts"?,
@@ -226,28 +251,13 @@ AS $$
 DECLARE
     v_job     jsonb;
     v_nth     bigint;
-    v_unknown text;
     o         record;
 BEGIN
     IF jsonb_typeof(jobs) IS DISTINCT FROM 'array' THEN
         RAISE 'enqueue_many takes a JSON array of jobs, got %', coalesce(jsonb_typeof(jobs), 'NULL') USING ERRCODE = 'WL004';
     END IF;
     FOR v_job, v_nth IN SELECT j.value, j.ordinality FROM jsonb_array_elements(jobs) WITH ORDINALITY AS j LOOP
-        IF jsonb_typeof(v_job) <> 'object' THEN
-            RAISE 'each job must be a JSON object, got %', jsonb_typeof(v_job) USING ERRCODE = 'WL004';
-        END IF;
-        SELECT k INTO v_unknown FROM jsonb_object_keys(v_job) AS k
-            WHERE k NOT IN ('kind', 'args', 'queue', 'priority', 'max_attempts', 'scheduled_at', 'key', 'meta', 'tracked',
-                            'timeout', 'retry_policy', 'expires_at', 'tags', 'cost') LIMIT 1;
-        IF FOUND THEN
-            RAISE 'unknown field % in a job; known are kind, args, queue, priority, max_attempts, scheduled_at, key, meta, tracked, timeout, retry_policy, expires_at, tags, cost',
-                quote_literal(v_unknown)
-                USING ERRCODE = 'WL004';
-        END IF;
-        IF jsonb_typeof(v_job->'kind') NOT IN ('string', 'null') OR jsonb_typeof(v_job->'queue') NOT IN ('string', 'null') OR jsonb_typeof(v_job->'key') NOT IN ('string', 'null') THEN
-            RAISE 'kind, queue and key of job % must be strings, got %', v_nth, left(jsonb_strip_nulls(jsonb_build_object('kind', v_job->'kind', 'queue', v_job->'queue', 'key', v_job->'key'))::text, 200)
-                USING ERRCODE = 'WL004';
-        END IF;
+        PERFORM {schema}.check_members(v_job, v_nth, '{kind,args,queue,priority,max_attempts,scheduled_at,key,meta,tracked,timeout,retry_policy,expires_at,tags,cost}');
         o := {schema}.job_options(v_job, v_nth);
         RETURN NEXT {schema}.enqueue(
             v_job->>'kind', coalesce(v_job->'args', '{}'), coalesce(v_job->>'queue', 'default'), o.priority, o.max_attempts, o.scheduled_at,

@@ -1,5 +1,30 @@
 -- Unique jobs that several callers enqueue one by one, in one statement.
 
+-- store_taken(ids, fates, ...): stores those jobs for which take_unique answered 0: without a time when they are due in the log, else where they wait for it. due: NULL
+-- where none of them has a time. No SET: its callers have all of that.
+CREATE OR REPLACE FUNCTION {schema}.store_taken(
+    p_ids bigint[], p_fates smallint[], p_lanes integer[], p_due timestamptz[], p_kinds text[], p_args json[], p_max smallint[], p_attributes text[])
+    RETURNS void LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_segment smallint := {schema}.current_segment();
+BEGIN
+    -- The lowest of a block of ids and a lane leads to the others; see log_rows.
+    INSERT INTO {schema}.job (id, segment, lane_id, max_attempts, kind, args, attributes)
+        SELECT u.id, v_segment, u.lane, u.most, u.kind, u.args,
+            CASE WHEN (u.id & 15) <> 1 AND row_number() OVER (PARTITION BY u.lane, (u.id - 1) | 15 ORDER BY u.id) = 1
+                 THEN ' ' || coalesce(nullif(u.attributes, ''), '{}') ELSE u.attributes END
+        FROM unnest(p_ids, p_fates, p_lanes, p_due, p_max, p_kinds, p_args, p_attributes) WITH ORDINALITY
+             AS u(id, fate, lane, due, most, kind, args, attributes, n)
+        WHERE u.fate = 0 AND u.due IS NULL ORDER BY u.n;
+    IF coalesce(array_remove(p_due, NULL), '{}') = '{}' THEN RETURN; END IF;
+    INSERT INTO {schema}.waiting (id, lane_id, available_at, state, max_attempts, kind, args, attributes)
+        SELECT u.id, u.lane, u.due, 'scheduled', u.most, u.kind, u.args, u.attributes
+        FROM unnest(p_ids, p_fates, p_lanes, p_due, p_max, p_kinds, p_args, p_attributes) WITH ORDINALITY
+             AS u(id, fate, lane, due, most, kind, args, attributes, n)
+        WHERE u.fate = 0 AND u.due IS NOT NULL ORDER BY u.n;
+END $$;
+
 -- put_unique_singles(keys, ...): checked jobs, each of another caller and under a key that no other of them has. As put_unique for each, but
 -- only with the rules 0 keep and 1 extend. queues: for wake().
 -- Gives up (SQLSTATE 55P03) where a transaction that is not finished has one of the keys: its caller has to wait then, the
@@ -14,7 +39,6 @@ CREATE OR REPLACE FUNCTION {schema}.put_unique_singles(
 AS $$
 DECLARE
     v_now     timestamptz := clock_timestamp();
-    v_segment smallint;
     v_due     timestamptz[]; -- NULL where the job is available at once
     v_lanes   integer[] := p_lanes; -- NULL where it is not
     v_taken   record;
@@ -40,19 +64,5 @@ BEGIN
         PERFORM set_config('windlass.queues', '', true); -- it is not for what comes next
         RETURN;
     END IF;
-    v_segment := {schema}.current_segment();
-    -- The lowest of a block of ids and a lane leads to the others; see log_rows.
-    INSERT INTO {schema}.job (id, segment, lane_id, max_attempts, kind, args, attributes)
-        SELECT u.id, v_segment, u.lane, u.most, u.kind, u.args,
-            CASE WHEN (u.id & 15) <> 1 AND row_number() OVER (PARTITION BY u.lane, (u.id - 1) | 15 ORDER BY u.id) = 1
-                 THEN ' ' || coalesce(nullif(u.attributes, ''), '{}') ELSE u.attributes END
-        FROM unnest(ids, fates, v_lanes, p_max, p_kinds, p_args, p_attributes) WITH ORDINALITY
-             AS u(id, fate, lane, most, kind, args, attributes, n)
-        WHERE u.fate = 0 AND u.lane IS NOT NULL ORDER BY u.n;
-    IF v_due IS NULL THEN RETURN; END IF;
-    INSERT INTO {schema}.waiting (id, lane_id, available_at, state, max_attempts, kind, args, attributes)
-        SELECT u.id, u.lane, u.due, 'scheduled', u.most, u.kind, u.args, u.attributes
-        FROM unnest(ids, fates, p_lanes, v_due, p_max, p_kinds, p_args, p_attributes) WITH ORDINALITY
-             AS u(id, fate, lane, due, most, kind, args, attributes, n)
-        WHERE u.fate = 0 AND u.due IS NOT NULL ORDER BY u.n;
+    PERFORM {schema}.store_taken(ids, fates, p_lanes, v_due, p_kinds, p_args, p_max, p_attributes);
 END $$;

@@ -137,6 +137,8 @@ async fn plain_sql_refuses_what_the_client_refuses() {
         ("windlass.enqueue_many_once('key', '{}')", "array"),
         ("windlass.enqueue_many_once('key', '[{\"kind\": \"k\"}, 1]')", "object"),
         ("windlass.enqueue_many('{}')", "array"),
+        ("windlass.enqueue_many_unique('{}')", "array"),
+        ("windlass.enqueue_many_unique('[{\"kind\": \"k\", \"args\": 1e400}]')", "beyond 1.8e308"),
         ("windlass.enqueue_many('[1]')", "object"),
         (
             "windlass.enqueue_many('[{\"kind\": \"k\"}, {\"kind\": [\"k\"]}]')",

@@ -80,8 +80,9 @@ async fn enqueue_by_all_ways(store: &PostgresStore, transaction: &mut Client) ->
 
 const BY_SQL: &str = "SELECT windlass.enqueue('k', '{}', 'q'); SELECT windlass.enqueue('k', scheduled_at => now() + interval '1 day');
     SELECT windlass.enqueue_many('[{\"kind\": \"a\"}, {\"kind\": \"b\", \"queue\": \"slow\"}]');
+    SELECT windlass.enqueue_many_unique('[{\"kind\": \"u\", \"unique_key\": \"a\"}, {\"kind\": \"u\", \"unique_key\": \"b\"}]');
     SELECT windlass.enqueue_once('sql', 'k'); SELECT windlass.enqueue_many_once('sql many', '[{\"kind\": \"k\"}]')";
-const BY_SQL_AVAILABLE: usize = 1 + 2 + 1 + 1;
+const BY_SQL_AVAILABLE: usize = 1 + 2 + 2 + 1 + 1;
 
 /// What neither kind of producer may do by SQL.
 const NOT_FOR_PRODUCERS: [&str; 17] = [

@@ -62,5 +62,6 @@ mod transactions;
 mod transplant;
 mod truncation;
 mod unique;
+mod unique_many;
 mod visibility;
 mod wakeup;
