@@ -46,7 +46,7 @@ pub use failure::Failure;
 pub use job_spec::JobSpec;
 pub use line::{cancel_line, checkpoint_line, drop_line, job_line};
 pub use place::in_words;
-pub use said::{About, Answer, Malformed, Said, Say};
+pub use said::{About, Answer, Malformed, Said, Say, delay_of};
 pub use schedule_spec::ScheduleSpec;
 pub use worker::Worker;
 pub use worker_spec::{AnyKind, BatchSpec, KindRules, WorkerSpec};

@@ -6,7 +6,7 @@ use serde::{
 };
 use serde_json::{error::Category, value::RawValue};
 use std::{collections::BTreeMap, fmt, time::Duration};
-use windlass::{Args, Outcome, Progress};
+use windlass::{Args, Limits, Outcome, Progress};
 
 /// What some languages write before the first text of a stream, or of each line.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -200,7 +200,7 @@ impl Said {
 }
 
 fn say(kind: &str, line: Line<'_>) -> Result<Say, String> {
-    let after = line.after_ms.map(|Whole(ms)| Duration::from_millis(ms));
+    let after = line.after_ms.map(|Whole(ms)| delay_of(ms)).transpose()?;
     let missing = |field: &str| format!("{kind:?} needs the field {field}");
     let json = |value: &RawValue| Args::parse(value.get()).map_err(|error| error.to_string());
     let said = match kind {
@@ -226,6 +226,21 @@ fn say(kind: &str, line: Line<'_>) -> Result<Say, String> {
         }
     };
     Ok(said)
+}
+
+/// How long to wait until the job runs again, as programs say it.
+///
+/// # Errors
+/// More than 100 years, as where a job is enqueued.
+pub fn delay_of(after_ms: u64) -> Result<Duration, String> {
+    let after = Duration::from_millis(after_ms);
+    match after <= Limits::LONGEST {
+        true => Ok(after),
+        false => Err(format!(
+            "after_ms must be at most {} (100 years), got {after_ms}",
+            Limits::LONGEST.as_millis()
+        )),
+    }
 }
 
 /// What is wrong with a line. The error's own words may quote it, and these are kept with the job: args and results may be secret.
@@ -315,6 +330,11 @@ mod tests {
             (r#"{"type":"retry","ticket":7}"#, About::Outcome, "\"retry\" needs the field error"),
             (r#"{"type":"snooze","ticket":7,"after_ms":-1}"#, About::Outcome, "does not fit"),
             (r#"{"type":"snooze","ticket":7.0,"after_ms":1.5}"#, About::Outcome, "does not fit"),
+            (
+                r#"{"type":"snooze","ticket":7,"after_ms":3162240000001}"#,
+                About::Outcome,
+                "at most 3162240000000 (100 years), got 3162240000001",
+            ),
             (r#"{"type":"complete","ticket":7,"result":"\ud800"}"#, About::Outcome, "surrogate"),
             (r#"{"type":["x"],"ticket":7}"#, About::Outcome, "does not fit"),
         ] {

@@ -13,12 +13,12 @@ pub enum Outcome {
     Complete(Option<Args>),
     /// Failed; try again after this delay, or after the retry policy's backoff when `None`.
     Retry {
-        /// How long to wait; `None` asks the retry policy.
+        /// How long to wait, as of [`Self::Snooze`]; `None` asks the retry policy.
         after: Option<Duration>,
         /// What went wrong, kept with the job.
         error: String,
     },
-    /// Not now: run again later. Uses up no attempt.
+    /// Not now: run again later, at most 100 years from now: what is longer is taken for that. Uses up no attempt.
     Snooze(Duration),
     /// Its args are encrypted and this worker lacks the key: wait for a worker that has it. Uses up no attempt. What
     /// handlers are never asked about; the façade says it.

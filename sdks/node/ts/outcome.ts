@@ -1,5 +1,6 @@
 import { brand } from './brand.js'
 import { milliseconds, type Duration } from './duration.js'
+import { InvalidOption } from './errors.js'
 import { onlyKnown } from './known.js'
 
 /** What a handler says of its job, returned or thrown: made by {@link retry}, {@link snooze}, {@link cancel}, {@link discard} and {@link complete}. */
@@ -22,16 +23,26 @@ export function complete (result?: unknown): Outcome {
   return new Outcome({ type: 'complete' }, result)
 }
 
+/** 100 years, as the engine counts them. */
+const FURTHEST = 3_162_240_000_000
+
+/** How long until a job runs again. */
+function delay (time: Duration, what: string): number {
+  const ms = milliseconds(time, what)
+  if (ms > FURTHEST) throw new InvalidOption('invalid_option', `${what} must be at most 100 years, got ${typeof time === 'string' ? JSON.stringify(time) : time}`)
+  return ms
+}
+
 /** The attempt failed: again after this time, or after the delay of the job's retry policy. */
 export function retry (options: { after?: Duration | undefined, error?: string | undefined } = {}): Outcome {
   onlyKnown(options, ['after', 'error'], 'retry')
-  const after = options.after === undefined ? undefined : milliseconds(options.after, 'after')
+  const after = options.after === undefined ? undefined : delay(options.after, 'after')
   return new Outcome({ type: 'retry', error: text(options.error ?? 'the handler asked for a retry'), after_ms: after })
 }
 
 /** Not now: again after this time. Uses up no attempt. */
 export function snooze (time: Duration): Outcome {
-  return new Outcome({ type: 'snooze', after_ms: milliseconds(time, 'the time to snooze') })
+  return new Outcome({ type: 'snooze', after_ms: delay(time, 'the time to snooze') })
 }
 
 /** The job is no longer wanted. */

@@ -52,7 +52,7 @@ def test_what_an_outcome_says_costs_no_other_job_its_end(app: App) -> None:
                 assert (job.state, job.result) == ("completed", 7)
                 continue
             assert job.state == "discarded", (how, job)
-            said = {"error": "an exception", "surrogate": "bad name", "mute": "Mute does not say", "long": "1000 years"}[how]
+            said = {"error": "an exception", "surrogate": "bad name", "mute": "Mute does not say", "long": "100 years"}[how]
             assert said in str(job.reason) + str(job.errors), (how, job)
 
 

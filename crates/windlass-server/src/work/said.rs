@@ -107,7 +107,8 @@ impl TurnBody {
 impl Done {
     fn outcome(self) -> Result<Outcome, (&'static str, String)> {
         let missing = |field, of| (field, format!("is missing; the outcome {of} needs it"));
-        let after = self.after_ms.map(Duration::from_millis);
+        let after =
+            self.after_ms.map(windlass_bridge::delay_of).transpose().map_err(|what| ("after_ms", what))?;
         Ok(match self.outcome {
             Said::Complete => match self.result.filter(|result| result.get() != "null") {
                 None => Outcome::Complete(None),

@@ -13,12 +13,12 @@ Duration = Union[timedelta, float, int, str]
 """A ``timedelta``, a number of seconds, or a text such as ``"90s"``, ``"5m"``, ``"1h30m"``, ``"2d"``."""
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_LONGEST = 1000 * 365.25 * 86400.0
+_YEAR = 366 * 86400.0
 _PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d|w)")
 
 
-def seconds(value: Duration, name: str) -> float:
-    """The length in seconds; ``name`` is what an error calls it."""
+def seconds(value: Duration, name: str, *, years: int = 1000) -> float:
+    """The length in seconds, of at most so many years; ``name`` is what an error calls it."""
     if isinstance(value, timedelta):
         length = value.total_seconds()
     elif isinstance(value, str):
@@ -31,8 +31,8 @@ def seconds(value: Duration, name: str) -> float:
         raise InvalidOption(f"{name} must be a finite length of time, got {value!r}")
     if length < 0:
         raise InvalidOption(f"{name} must not be negative, got {value!r}")
-    if length > _LONGEST:
-        raise InvalidOption(f"{name} must be at most 1000 years, got {value!r}")
+    if length > years * _YEAR:
+        raise InvalidOption(f"{name} must be at most {years} years, got {value!r}")
     return length
 
 

@@ -42,7 +42,7 @@ class Retry(Outcome):
     def __init__(self, error: str = "asked for another attempt", *, after: Duration | None = None) -> None:
         super().__init__(error)
         self.error = error
-        self.after: float | None = None if after is None else seconds(after, "after")
+        self.after: float | None = None if after is None else seconds(after, "after", years=100)
 
     def _told(self) -> tuple[str, float | None, str | None]:
         return "retry", self.after, str(self.error)
@@ -52,7 +52,7 @@ class Snooze(Outcome):
     """Not now: run again after this time. Uses up no attempt."""
 
     def __init__(self, after: Duration) -> None:
-        self.after: float = seconds(after, "after")
+        self.after: float = seconds(after, "after", years=100)
         super().__init__(f"again in {self.after:g} s")
 
     def _told(self) -> tuple[str, float | None, str | None]:

@@ -136,6 +136,10 @@ async fn bodies_are_read_strictly() {
         ),
         (json!({ "done": [done(&job, "complete"), done(&job, "retry")] }), "/done/1/error"),
         (json!({ "done": [done(&job, "snooze")] }), "/done/0/after_ms"),
+        (
+            json!({ "done": [{ "receipt": receipt, "outcome": "snooze", "after_ms": 1_000_000_000_000_000_000_u64 }] }),
+            "/done/0/after_ms",
+        ),
         (json!({ "done": [done(&job, "cancel")] }), "/done/0/reason"),
         (json!({ "done": [done(&job, "discard")] }), "/done/0/error"),
         (json!({ "done": [{ "receipt": 7, "outcome": "complete" }] }), "/done/0/receipt"),
