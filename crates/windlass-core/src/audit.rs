@@ -1,8 +1,8 @@
 //! Entries of the audit log: who changed what, how, and how many jobs that was.
 
-use crate::{Args, Error, ErrorKind, JobId, Result, limits};
+use crate::{Args, Error, ErrorKind, JobEdit, JobId, Result, limits};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// What somebody did, to be written after it was done.
 ///
@@ -25,7 +25,7 @@ pub struct AuditEntry {
     pub action: String,
     /// To what: a queue, a schedule, a job, or the path of a call.
     pub target: String,
-    /// Which jobs, where a filter selected them.
+    /// Which jobs, where a filter selected them or several were named, and what an [edit](Self::with_edit) changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<Args>,
     /// Why, in the words of who did it.
@@ -94,6 +94,16 @@ impl AuditEntry {
         self
     }
 
+    /// With what an edit changed, as member `edit` of the [`Self::filter`]: of args only that they changed.
+    #[must_use]
+    pub fn with_edit(mut self, edit: &JobEdit) -> Self {
+        let which = self.filter.as_ref().and_then(|filter| serde_json::from_str(filter.as_str()).ok());
+        let mut noted: serde_json::Map<String, Value> = which.unwrap_or_default();
+        noted.insert("edit".to_owned(), edit.noted());
+        self.filter = Args::of(&noted).ok();
+        self
+    }
+
     /// With a [`Self::reason`].
     #[must_use]
     pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
@@ -155,7 +165,7 @@ impl AuditEntry {
         let too_much =
             |filter: &Args| filter.len() > Self::MAX_FILTER_BYTES || filter.as_str().contains("\\u0000");
         let filter = match &self.filter {
-            Some(filter) if too_much(filter) => Args::of(&format!("left out: {} bytes", filter.len())).ok(),
+            Some(filter) if too_much(filter) => left_out(filter),
             filter => filter.clone(),
         };
         Self {
@@ -173,9 +183,38 @@ impl AuditEntry {
     }
 }
 
+/// In the place of a filter: how long it was, and what an edit changed.
+fn left_out(filter: &Args) -> Option<Args> {
+    let text = format!("left out: {} bytes", filter.len());
+    let edit = serde_json::from_str::<Value>(filter.as_str())
+        .ok()
+        .and_then(|mut all| Some(all.get_mut("edit")?.take()));
+    match edit.filter(|edit| edit.to_string().len() < AuditEntry::MAX_FILTER_BYTES / 2) {
+        Some(edit) => Args::of(&json!({ "ids": text, "edit": edit })).ok(),
+        None => Args::of(&text).ok(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_edit_is_noted_without_its_args() {
+        let edit = JobEdit::new()
+            .with_no_delay()
+            .with_queue("q")
+            .with_priority(-5)
+            .with_max_attempts(3)
+            .with_args(Args::parse(r#"{"secret":1}"#).unwrap());
+        let noted = r#""edit":{"args":"changed","max_attempts":3,"now":true,"priority":-5,"queue":"q"}"#;
+        let entry = AuditEntry::of_jobs("anna", "jobs.edit", &[JobId(7)]).with_edit(&edit);
+        assert_eq!(entry.filter.unwrap().as_str(), format!("{{{noted}}}"));
+        let ids: Vec<_> = (0..2_000).map(JobId).collect();
+        let entry = AuditEntry::of_jobs("anna", "jobs.edit", &ids).with_edit(&edit);
+        let kept = AuditEntry::storable(&[entry]).unwrap().remove(0).filter.unwrap();
+        assert!(kept.as_str().contains(noted) && kept.as_str().contains("left out: "), "{}", kept.as_str());
+    }
 
     #[test]
     fn what_is_too_long_is_cut_and_what_says_nothing_refused() {

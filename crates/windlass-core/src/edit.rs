@@ -100,6 +100,27 @@ impl JobEdit {
         self.args.as_ref()
     }
 
+    /// What it changes, as the audit log has it: of args only that they change.
+    pub fn noted(&self) -> serde_json::Value {
+        let mut noted = serde_json::Map::new();
+        let mut note = |name: &str, value: Option<serde_json::Value>| {
+            noted.extend(value.map(|value| (name.to_owned(), value)));
+        };
+        match self.when {
+            Some(When::Now) => note("now", Some(true.into())),
+            Some(When::After(delay)) => {
+                note("delay_ms", u64::try_from(delay.as_millis()).ok().map(Into::into));
+            }
+            Some(When::At(at)) => note("scheduled_at", Some(at.to_string().into())),
+            None => {}
+        }
+        note("queue", self.queue().map(Into::into));
+        note("priority", self.priority.map(Into::into));
+        note("max_attempts", self.max_attempts.map(Into::into));
+        note("args", self.args.as_ref().map(|_| "changed".into()));
+        noted.into()
+    }
+
     /// Checks it; a store calls this before it changes the first job.
     ///
     /// # Errors

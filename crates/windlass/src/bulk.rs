@@ -213,12 +213,13 @@ impl Selection<'_> {
     /// What the audit log is to have of it, where the client acts for somebody.
     fn entry(&self, verb: &Verb, ids: Option<&[JobId]>) -> Option<AuditEntry> {
         let (actor, action) = (self.client.actor()?, verb.action());
-        if let Some(ids) = ids {
-            return Some(AuditEntry::of_jobs(actor, action, ids));
-        }
         let mut entry = AuditEntry::new(actor, action, "jobs");
         entry.filter = self.filter.noted();
-        Some(entry)
+        let entry = ids.map_or(entry, |ids| AuditEntry::of_jobs(actor, action, ids));
+        Some(match verb {
+            Verb::Edit(edit) => entry.with_edit(edit),
+            _ => entry,
+        })
     }
 
     async fn run_ids(&mut self, verb: &Verb, ids: &[JobId], touched: &mut Touched) -> Result<()> {

@@ -9,6 +9,7 @@ BEGIN
         SELECT p.oid::regprocedure AS name, format('{schema}.%I', p.proname) AS successor, p.proowner,
                coalesce(p.proacl, acldefault('f', p.proowner)) AS acl
         FROM unnest(ARRAY[
+            '{schema}.acted(text, text, text)',
             '{schema}.attributes_of(text, jsonb, boolean)',
             '{schema}.enqueue(text, jsonb, text, integer, integer, timestamptz, text, jsonb, boolean)',
             '{schema}.list_jobs(text, text, text, bigint[], integer, integer)',

@@ -48,6 +48,8 @@ DECLARE
     v_at   timestamptz := coalesce(p_at, clock_timestamp() + make_interval(secs => p_delay));
     v_now  boolean := v_at <= clock_timestamp();
     v_due  timestamptz := CASE WHEN p_at IS NOT NULL OR p_delay > 0 THEN v_at END; -- a time, and not at once
+    v_noted json := json_build_object('edit', json_strip_nulls(json_build_object('scheduled_at', p_at, 'delay_ms', 1000 * p_delay, 'queue', p_queue,
+        'priority', p_priority, 'max_attempts', p_max, 'args', CASE WHEN p_args IS NOT NULL THEN 'changed' END))); -- not what they are
     v_used text := CASE WHEN p_tells_all THEN 'attempts_used' ELSE 'finished' END;
     f      record;
     d      record;
@@ -83,7 +85,7 @@ BEGIN
             IF p_args IS NOT NULL AND {schema}.is_envelope(d.args) THEN RETURN 'encrypted'; END IF;
             UPDATE {schema}.dead x SET lane_id = {schema}.lane_for(p_id, d.lane_id, p_queue, p_priority),
                    max_attempts = coalesce(p_max, d.max_attempts), args = coalesce(p_args, d.args) WHERE x.id = p_id;
-            RETURN {schema}.acted('jobs.edit', 'job ' || p_id, 'edited');
+            RETURN {schema}.acted('jobs.edit', 'job ' || p_id, 'edited', v_noted);
         END IF;
 
         SELECT * INTO f FROM {schema}.find_locked(p_id);
@@ -103,7 +105,7 @@ BEGIN
         IF v_now AND coalesce(p_max, w.max_attempts) = w.max_attempts AND coalesce(p_args, w.args)::text = w.args::text AND EXISTS (
                SELECT 1 FROM {schema}.lane l WHERE l.id = f.lane_id
                AND l.queue = coalesce(p_queue, l.queue) AND l.priority = coalesce(p_priority, l.priority)) THEN
-            RETURN {schema}.acted('jobs.edit', 'job ' || p_id, 'edited');
+            RETURN {schema}.acted('jobs.edit', 'job ' || p_id, 'edited', v_noted);
         END IF;
         INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid) VALUES (p_id, f.lane_id, f.xid);
         EXIT;
@@ -124,7 +126,7 @@ BEGIN
         INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, moved, state, kind, args, attributes)
             VALUES (p_id, w.available_at, w.enqueued_at, w.lane_id, w.attempt, w.max_attempts, w.crash_count, true, w.state, w.kind, w.args, w.attributes);
     END IF;
-    RETURN {schema}.acted('jobs.edit', 'job ' || p_id, 'edited');
+    RETURN {schema}.acted('jobs.edit', 'job ' || p_id, 'edited', v_noted);
 END $$;
 
 -- edit(id, ...): the same for people and programs in SQL; checks what it is given as enqueue does.

@@ -23,6 +23,8 @@ AS $$
 DECLARE
     v_filter json := json_strip_nulls(json_build_object(
         'state', p_state, 'queue', p_queue, 'kind', p_kind, 'tag', p_tag, 'error', p_error, 'args', p_args));
+    v_noted  json := CASE WHEN p_new IS NULL THEN v_filter ELSE (v_filter::jsonb || jsonb_build_object( -- of args only that they change
+        'edit', p_new - 'args' || CASE WHEN p_new ? 'args' THEN '{"args": "changed"}'::jsonb ELSE '{}' END))::json END;
     v_most   bigint := coalesce(p_most, 9223372036854775807);
     v_page   integer := least(500, greatest(1, floor(least(p_per_second, 500))));
     v_met    bigint[] := array_fill(0::bigint, ARRAY[1024]); -- the ids that are remembered: a hash table, half full at most; 0: a free place
@@ -81,8 +83,8 @@ BEGIN
             RAISE 'the text to look for in errors must be 1 to 1000 bytes, got %', octet_length(p_error) USING ERRCODE = 'WL003';
         WHEN jsonb_typeof(p_args) <> 'object' OR p_args = '{}' THEN
             RAISE 'the filter by args must be a JSON object with a member, as in {"user": 7}' USING ERRCODE = 'WL003';
-        WHEN octet_length(v_filter::text) > 4096 THEN
-            RAISE 'the filter must be at most 4096 bytes as JSON, as the audit log keeps it, got %', octet_length(v_filter::text) USING ERRCODE = 'WL003';
+        WHEN octet_length(v_noted::text) > 4096 THEN
+            RAISE 'the filter must be at most 4096 bytes as JSON, as the audit log keeps it, got %', octet_length(v_noted::text) USING ERRCODE = 'WL003';
         ELSE
     END CASE;
     IF p_action <> 'delete' THEN v_most := least(v_most, 33554432); END IF;
@@ -210,7 +212,7 @@ BEGIN
     END IF;
     IF p_dry_run IS NOT TRUE THEN
         PERFORM {schema}.append_audit(json_build_array(json_build_object(
-            'actor', v_actor, 'action', 'jobs.' || p_action, 'target', 'jobs', 'filter', v_filter, 'count', done, 'outcome', v_code)));
+            'actor', v_actor, 'action', 'jobs.' || p_action, 'target', 'jobs', 'filter', v_noted, 'count', done, 'outcome', v_code)));
     END IF;
     IF v_code IS NOT NULL THEN
         COMMIT;

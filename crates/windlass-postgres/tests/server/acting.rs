@@ -108,3 +108,26 @@ async fn many_jobs_are_one_entry() {
     let last = noted(&fixture).await.pop().unwrap();
     assert!(last.ends_with(" jobs.retry jobs 3") && !last.starts_with("anna"), "{last}");
 }
+
+/// An edit is noted with what it changed, and args only as changed: they may be secret.
+#[tokio::test]
+async fn an_edit_is_noted_with_what_it_changed() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    run(&fixture, &client, "SET windlass.actor = 'anna'").await;
+    let id = enqueued(&fixture, &client).await;
+    let edit = format!("SELECT windlass.edit({id}, priority => 5, args => '{{\"secret\": 1}}')");
+    run(&fixture, &client, &edit).await;
+    run(
+        &fixture,
+        &client,
+        "CALL windlass.edit_jobs('{\"queue\": \"slow\", \"args\": {\"secret\": 2}}', kind => 'work')",
+    )
+    .await;
+    let text = fixture.text("SELECT filter::jsonb::text FROM windlass.audit ORDER BY id");
+    let rows = client.query(&text, &[]).await.unwrap();
+    let told: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    let of_one = r#"{"edit": {"args": "changed", "priority": 5}}"#;
+    let of_many = r#"{"edit": {"args": "changed", "queue": "slow"}, "kind": "work"}"#;
+    assert_eq!(told, [of_one, of_many]);
+}

@@ -214,9 +214,10 @@ pub(crate) async fn delete(State(app): Shared, Id(id): Id) -> Answer {
     reply(id, &app.client.delete(&[id]).await?, DeleteReply::NotFound)
 }
 
-pub(crate) async fn edit(State(app): Shared, Id(id): Id, body: Body) -> Answer {
+pub(crate) async fn edit(State(app): Shared, Id(id): Id, body: Body) -> Result<impl IntoResponse, Problem> {
     let edit = body.read::<EditSpec<'_>>()?.edit()?;
-    reply(id, &app.client.edit(&[id], &edit).await?, EditReply::NotFound)
+    let answer = reply(id, &app.client.edit(&[id], &edit).await?, EditReply::NotFound)?;
+    Ok((Extension(Note { filter: Some(json!({ "edit": edit.noted() })), ..Note::default() }), answer))
 }
 
 fn reply<T: Copy + Serialize + PartialEq>(id: JobId, replies: &[T], unknown: T) -> Answer {

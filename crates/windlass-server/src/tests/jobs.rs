@@ -34,6 +34,9 @@ async fn jobs_are_enqueued_listed_changed_and_removed() {
         let of = |what: &str| format!("/jobs/{}{what}", ids[0].as_str().unwrap());
         let edit = json!({"delay_ms": 3_600_000, "priority": 5, "args": {"n": 10}});
         assert_eq!(site.ask(Operator, "PATCH", &of(""), edit).await.is(200)["reply"], "edited");
+        let audit = site.ask(Admin, "GET", "/audit?limit=1", Value::Null).await.is(200);
+        let noted = json!({"edit": {"delay_ms": 3_600_000, "priority": 5, "args": "changed"}});
+        assert_eq!(audit["items"][0]["filter"], noted, "what was changed, and not the args");
         let job = site.get(&of("")).await.is(200);
         assert_eq!(
             (&job["state"], &job["priority"], &job["args"]),

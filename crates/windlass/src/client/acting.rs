@@ -2,7 +2,7 @@
 
 use crate::Client;
 use std::sync::Arc;
-use windlass_core::{AuditEntry, Error, ErrorKind, JobId, Result};
+use windlass_core::{AuditEntry, Error, ErrorKind, JobEdit, JobId, Result};
 
 impl Client {
     /// The same client, acting for somebody: what it changes is an entry of the [audit log](Self::audit), one for each call. That is what cancels, retries, edits and deletes
@@ -49,6 +49,7 @@ impl Client {
     pub(crate) async fn noted_jobs<R: 'static>(
         &self,
         action: &str,
+        edit: Option<&JobEdit>,
         ids: &[JobId],
         done: Result<Vec<R>>,
         is_done: impl Fn(&R) -> bool,
@@ -61,6 +62,9 @@ impl Client {
         };
         let entry = |actor: &str, _: Option<&Vec<R>>| {
             let mut entry = AuditEntry::of_jobs(actor, action, ids);
+            if let Some(edit) = edit {
+                entry = entry.with_edit(edit);
+            }
             entry.count = count.map(|done| done as u64);
             vec![entry]
         };

@@ -45,7 +45,7 @@ impl Client {
     pub async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
         let done = self.store.cancel(ids).await;
         let is_done = |reply: &CancelReply| matches!(reply, CancelReply::Cancelled | CancelReply::Running);
-        self.noted_jobs("jobs.cancel", ids, done, is_done).await
+        self.noted_jobs("jobs.cancel", None, ids, done, is_done).await
     }
 
     /// Makes dead, cancelled or retryable jobs available now. One reply per id, in order.
@@ -54,7 +54,7 @@ impl Client {
     /// The store's.
     pub async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
         let done = self.store.retry(ids).await;
-        self.noted_jobs("jobs.retry", ids, done, |reply| *reply == RetryReply::Retried).await
+        self.noted_jobs("jobs.retry", None, ids, done, |reply| *reply == RetryReply::Retried).await
     }
 
     /// Changes jobs that no worker holds and that have not completed, each wholly or not at all: when they run, where, how often
@@ -82,7 +82,7 @@ impl Client {
     /// [What is wrong with the edit](JobEdit::check), or the store's.
     pub async fn edit(&self, ids: &[JobId], edit: &JobEdit) -> Result<Vec<EditReply>> {
         let done = self.store.edit(ids, edit).await;
-        self.noted_jobs("jobs.edit", ids, done, |reply| *reply == EditReply::Edited).await
+        self.noted_jobs("jobs.edit", Some(edit), ids, done, |reply| *reply == EditReply::Edited).await
     }
 
     /// Removes jobs that no worker holds and that have not completed, without a trace. One reply per id, in order.
@@ -91,7 +91,7 @@ impl Client {
     /// The store's.
     pub async fn delete(&self, ids: &[JobId]) -> Result<Vec<DeleteReply>> {
         let done = self.store.delete(ids).await;
-        self.noted_jobs("jobs.delete", ids, done, |reply| *reply == DeleteReply::Deleted).await
+        self.noted_jobs("jobs.delete", None, ids, done, |reply| *reply == DeleteReply::Deleted).await
     }
 
     /// All jobs that a filter selects, to cancel, retry, edit or delete them: its limit and its token do not count.

@@ -80,7 +80,7 @@ pub(crate) async fn what_is_done_for_somebody_is_noted(client: &Client) {
     client.acting_as(" ").expect_err("nobody");
     let (ids, worker) = change_everything(&client.acting_as("billing").unwrap(), client).await;
     let expected = format!(
-        r#"jobs.edit job {a}  1
+        r#"jobs.edit job {a} {{"edit":{{"priority":5}}}} 1
 jobs.cancel 3 jobs {{"ids":["{a}","{b}","{none}"]}} 2
 jobs.retry job {b}  1
 jobs.delete job {a}  1

@@ -10,6 +10,7 @@ use windlass::{AuditEntry, CancelReply, Client, DeleteReply, EditReply, Error, J
 pub(crate) async fn cancel(globals: &Globals, client: &Client, ids: &[JobId]) -> Outcome {
     let call = Call {
         action: "jobs.cancel",
+        edit: None,
         done: "cancelled",
         not_done: "not_cancelled",
         is_done: |reply| matches!(reply, CancelReply::Cancelled | CancelReply::Running),
@@ -22,6 +23,7 @@ pub(crate) async fn cancel(globals: &Globals, client: &Client, ids: &[JobId]) ->
 pub(crate) async fn retry(globals: &Globals, client: &Client, ids: &[JobId]) -> Outcome {
     let call = Call {
         action: "jobs.retry",
+        edit: None,
         done: "retried",
         not_done: "not_retried",
         is_done: |reply| *reply == RetryReply::Retried,
@@ -34,6 +36,7 @@ pub(crate) async fn retry(globals: &Globals, client: &Client, ids: &[JobId]) -> 
 pub(crate) async fn edit(globals: &Globals, client: &Client, ids: &[JobId], edit: &JobEdit) -> Outcome {
     let call = Call {
         action: "jobs.edit",
+        edit: Some(edit),
         done: "edited",
         not_done: "not_edited",
         is_done: |reply| *reply == EditReply::Edited,
@@ -46,6 +49,7 @@ pub(crate) async fn edit(globals: &Globals, client: &Client, ids: &[JobId], edit
 pub(crate) async fn delete(globals: &Globals, client: &Client, ids: &[JobId]) -> Outcome {
     let call = Call {
         action: "jobs.delete",
+        edit: None,
         done: "deleted",
         not_done: "not_deleted",
         is_done: |reply| *reply == DeleteReply::Deleted,
@@ -55,9 +59,11 @@ pub(crate) async fn delete(globals: &Globals, client: &Client, ids: &[JobId]) ->
 }
 
 /// A call that names jobs and has a reply for each.
-struct Call<R> {
+struct Call<'a, R> {
     /// What it is in the audit log.
     action: &'static str,
+    /// What it changes, where it edits.
+    edit: Option<&'a JobEdit>,
     /// What its jobs are then.
     done: &'static str,
     /// The code of the failure when one is not.
@@ -77,7 +83,7 @@ fn had<'a, R: 'static>(ids: &[JobId], replies: &'a Result<Vec<R>, Error>) -> Vec
     }
 }
 
-impl<R: 'static> Call<R> {
+impl<R: 'static> Call<'_, R> {
     /// Notes which jobs were named and how many were changed, and tells what became of each.
     async fn end(
         &self,
@@ -87,6 +93,9 @@ impl<R: 'static> Call<R> {
         replies: Result<Vec<R>, Error>,
     ) -> Outcome {
         let mut entry = AuditEntry::of_jobs(globals.actor(), self.action, ids).with_via("cli");
+        if let Some(edit) = self.edit {
+            entry = entry.with_edit(edit);
+        }
         let had = had(ids, &replies);
         let done = had.iter().filter(|(_, reply)| (self.is_done)(reply)).count();
         let told: Vec<_> = had.iter().map(|(id, reply)| (*id, (self.words)(reply))).collect();

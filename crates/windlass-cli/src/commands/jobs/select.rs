@@ -106,6 +106,9 @@ impl<A: ByArgs> Select<A> {
         let filter = JobFilter { args: self.has_args.wanted(), ..self.filter.into() };
         let mut entry = globals.entry(verb.action(), "jobs");
         entry.filter = filter.noted();
+        if let Verb::Edit(edit) = verb {
+            entry = entry.with_edit(edit);
+        }
         let reached = Mutex::new(Touched::default());
         let so_far = || *reached.lock().unwrap_or_else(PoisonError::into_inner);
         let mut selection = client.select(filter).dry_run(self.dry_run);
