@@ -90,14 +90,16 @@ impl Access {
     /// The least that includes the right which a message of PostgreSQL names as missing, by the table or function that is its
     /// last word; several, where that serves more than one purpose.
     pub(crate) fn for_refusal(message: &str) -> Vec<Self> {
-        let refused = names_in(message).last().unwrap_or_default();
-        let gives = |statement: &str| {
-            statement.contains("ON FUNCTION") == message.contains("function")
-                && statement.split("{schema}.").skip(1).any(|rest| names_in(rest).next() == Some(refused))
-        };
         // The last file of each is what none before it has.
-        let own = |access: &Self| access.files().last().is_some_and(|file| file.split(';').any(gives));
+        let own = |access: &Self| access.files().last().is_some_and(|file| gives(file, message));
         Self::ALL.into_iter().filter(own).collect()
+    }
+
+    /// Those that include one of these and so the right as well.
+    pub(crate) fn beyond(least: &[Self], message: &str) -> Vec<Self> {
+        let includes =
+            |access: &Self| !least.contains(access) && access.files().iter().any(|file| gives(file, message));
+        Self::ALL.into_iter().filter(includes).collect()
     }
 
     /// Whether this gives all of a table to read that such a message names, and not some of its columns or to write them.
@@ -109,6 +111,15 @@ impl Access {
                     && statement.split("{schema}.").skip(1).any(|rest| names_in(rest).next() == Some(refused))
             })
     }
+}
+
+/// Whether one of these statements gives the right which a message of PostgreSQL names as missing.
+fn gives(file: &str, message: &str) -> bool {
+    let refused = names_in(message).last().unwrap_or_default();
+    file.split(';').any(|statement| {
+        statement.contains("ON FUNCTION") == message.contains("function")
+            && statement.split("{schema}.").skip(1).any(|rest| names_in(rest).next() == Some(refused))
+    })
 }
 
 /// The names and words in a text.
@@ -187,6 +198,27 @@ mod tests {
             ("", &[]),
         ] {
             assert_eq!(Access::for_refusal(message), least, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_those_that_include_it_too() {
+        use Access::{Operator, Producer, SqlProducer, Viewer, Worker};
+        for (message, beyond) in [
+            ("permission denied for function enqueue", &[Producer, Worker][..]),
+            ("permission denied for table job_2", &[Worker]),
+            ("permission denied for view queues", &[Operator]),
+            ("permission denied for table setting", &[Operator]),
+            ("permission denied for function claim", &[]),
+            ("permission denied for function cancel", &[]),
+        ] {
+            let least = Access::for_refusal(message);
+            assert_eq!(Access::beyond(&least, message), beyond, "{message}");
+            assert!(
+                !least.is_empty() && !least.contains(&SqlProducer) || message.ends_with("enqueue"),
+                "{message}"
+            );
+            assert!(!beyond.contains(&Viewer), "{message}");
         }
     }
 

@@ -84,15 +84,23 @@ fn describe(sqlstate: &str, message: &str, lost: ErrorKind) -> (ErrorKind, Strin
     }
 }
 
-/// What gives the right that PostgreSQL says is missing.
+/// What gives the right that PostgreSQL says is missing, the least first.
 fn remedy(message: &str) -> String {
-    let (all, some): (Vec<_>, Vec<_>) =
-        Access::for_refusal(message).into_iter().partition(|access| access.reads_all_of(message));
+    let least = Access::for_refusal(message);
+    if least.is_empty() {
+        return "use the owner of the schema, or grant the privilege (`windlass grant` gives what Windlass takes)".into();
+    }
     let named = |accesses: &[Access]| {
         let grants: Vec<_> =
             accesses.iter().map(|access| format!("`windlass grant {access} ROLE`")).collect();
         grants.join(" or ")
     };
+    let beyond: Vec<_> = Access::beyond(&least, message).iter().map(|access| format!("`{access}`")).collect();
+    let also = match beyond.is_empty() {
+        true => String::new(),
+        false => format!("; so does {}, which may more", beyond.join(" or ")),
+    };
+    let (all, some): (Vec<_>, Vec<_>) = least.into_iter().partition(|access| access.reads_all_of(message));
     // Who has some columns of a table may have been refused the others.
     if !all.is_empty() && !some.is_empty() {
         return format!(
@@ -101,16 +109,10 @@ fn remedy(message: &str) -> String {
             named(&some)
         );
     }
-    let grants = named(&[all, some].concat());
-    match grants.is_empty() {
-        true => {
-            "use the owner of the schema, or grant the privilege (`windlass grant` gives what Windlass takes)"
-                .into()
-        }
-        false => {
-            format!("{grants}, run as the owner of the schema, gives a role what it takes")
-        }
-    }
+    format!(
+        "{}, run as the owner of the schema, gives a role what it takes{also}",
+        named(&[all, some].concat())
+    )
 }
 
 fn is_transient(code: &str) -> bool {
