@@ -2,6 +2,7 @@
 
 use crate::{Fixture, steps::*};
 use std::{sync::Arc, time::Duration};
+use tokio::sync::Notify;
 use windlass_core::{
     ClaimRequest, Claimed, ErrorKind, QueueDemand, QueueLimits, QueueNeed, RateLimit, Share, ShareRequest,
     Store, WorkerId,
@@ -190,4 +191,48 @@ pub async fn a_dead_worker_gets_none(fixture: &dyn Fixture) {
     let request = ShareRequest { worker: dying.id, generation: 0, queues: vec![need] };
     let error = store.share(&request).await.expect_err("dead");
     assert!(error.is_lease_lost(), "{error}");
+}
+
+/// Of a paused queue a worker's share is what runs and no start, and says so, so that it hands back what it has not started; when the queue is resumed it
+/// gets its share. One without limits says nothing.
+pub async fn a_pause_stops_starts(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    enqueue_jobs(&store, 1).await;
+    let worker = worker_on(&store).await;
+    let pause = async |paused| store.pause(QUEUE, paused).await.expect("pause");
+    for limits in [at_once(4), per(100, LATER), at_once(4).with_rate(RateLimit::new(100, LATER))] {
+        limit(&store, limits).await;
+        let before = ask(&store, worker.id, 0, 3, 2).await;
+        assert!(!before.paused);
+        pause(true).await;
+        let share = ask(&store, worker.id, 2, 4, 2).await;
+        assert!(share.paused);
+        assert_eq!(share.slots, limits.concurrency.map(|_| 2), "what runs has its slots");
+        assert_eq!(share.starts, limits.rate.map(|_| 0));
+        let share = ask(&store, worker.id, 0, 4, 2).await;
+        assert_eq!(share.slots, limits.concurrency.map(|_| 0));
+        pause(false).await;
+        let after = ask(&store, worker.id, 0, 3, 2).await;
+        assert_eq!(after, before, "{limits:?}");
+    }
+    limit(&store, QueueLimits::default()).await;
+    pause(true).await;
+    assert_eq!(ask(&store, worker.id, 0, 3, 2).await, Share::UNLIMITED);
+}
+
+/// When a queue with limits is paused, and when it is resumed, workers are told to ask for their shares.
+pub async fn a_pause_is_told(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    enqueue_jobs(&store, 1).await;
+    limit(&store, at_once(4)).await;
+    for paused in [true, false] {
+        // Another process, which hears nothing of what was before.
+        let elsewhere = fixture.open().await;
+        let (mut wakeup, told) = (elsewhere.wakeup(), Arc::new(Notify::new()));
+        let tells = Arc::clone(&told);
+        wakeup.on_request(Arc::new(move |_| tells.notify_one()));
+        wakeup.arm().await;
+        store.pause(QUEUE, paused).await.expect("pause");
+        tokio::time::timeout(DEADLINE, told.notified()).await.expect("it is told");
+    }
 }

@@ -78,7 +78,7 @@ macro_rules! suite {
             retain: what_is_settled_disappears, what_is_young_stays, what_is_unfinished_survives,
                 running_jobs_settle_after_many_rotations, a_rescue_finds_jobs_of_old_segments,
                 a_backlog_survives_in_order;
-            limits: a_claim_needs_a_share, who_waits_claims_nothing, a_paused_queue_is_paused, a_heartbeat_tells, limits_show,
+            limits: a_claim_needs_a_share, who_waits_claims_nothing, a_paused_queue_is_paused, a_pause_stops_starts, a_pause_is_told, a_heartbeat_tells, limits_show,
                 nonsense_is_refused, a_queue_without_limits_is_free, a_dead_worker_gets_none;
             slots: the_sum_never_exceeds_the_limit, limits_change, what_ran_before_counts, slots_come_back, slots_are_evened_out,
                 more_than_its_share_is_wanted, nobody_starves, a_turn_lasts_a_second, a_turn_ends_with_its_job, askers_race;

@@ -26,6 +26,15 @@ pub struct QueueNeed {
     pub starts: Starts,
 }
 
+impl QueueNeed {
+    /// What is left of it while nothing may start.
+    #[must_use]
+    pub fn of_what_runs(&self) -> Self {
+        let slots = self.slots.min(self.running);
+        Self { slots, starts: Starts::default(), ..self.clone() }
+    }
+}
+
 /// What a worker may do with one queue, from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
@@ -40,6 +49,8 @@ pub struct Share {
     pub starts: Option<u32>,
     /// When to ask again where that was not for all of them: the next may start then.
     pub next_start: Option<Duration>,
+    /// The queue has limits and is paused: nothing may start until it is resumed, and what was not started goes back. There are slots for what runs, and no starts.
+    pub paused: bool,
 }
 
 impl Share {
@@ -50,5 +61,6 @@ impl Share {
         wanted: false,
         starts: None,
         next_start: None,
+        paused: false,
     };
 }

@@ -155,7 +155,10 @@ impl JobStore for MemoryStore {
     }
 
     async fn pause(&self, queue: &str, paused: bool) -> Result<()> {
-        self.change(|state| control::pause(state, queue, paused)).await
+        if self.change(|state| control::pause(state, queue, paused)).await? {
+            self.requests.tell();
+        }
+        Ok(())
     }
 
     async fn drain_worker(&self, worker: WorkerId) -> Result<()> {

@@ -43,12 +43,12 @@ pub(crate) fn retry(state: &mut State, id: JobId) -> RetryReply {
     RetryReply::Retried
 }
 
-/// Stops or allows claiming from a queue.
-pub(crate) fn pause(state: &mut State, queue: &str, paused: bool) -> Result<()> {
+/// Stops or allows claiming from a queue. Whether workers have to ask for their shares of it.
+pub(crate) fn pause(state: &mut State, queue: &str, paused: bool) -> Result<bool> {
     match state.queues.get_mut(queue) {
         Some(queue) => {
             queue.paused = paused;
-            Ok(())
+            Ok(!queue.limits().is_none())
         }
         None => Err(Limits::unknown_queue(queue)),
     }

@@ -82,9 +82,11 @@ impl Queue {
                 wanted: false,
                 starts: Some(0),
                 next_start: None,
+                paused: self.paused,
             };
             return (nothing, false);
         }
+        let need = if self.paused { &need.of_what_runs() } else { need };
         let (slots, wanted, tell) = self.slots(request, need, now);
         let (starts, next_start) = match self.limits.rate {
             Some(rate) => {
@@ -93,7 +95,7 @@ impl Queue {
             }
             None => (None, None),
         };
-        (Share { limits: self.limits, slots, wanted, starts, next_start }, tell)
+        (Share { limits: self.limits, slots, wanted, starts, next_start, paused: self.paused }, tell)
     }
 
     fn slots(

@@ -78,14 +78,8 @@ pub(crate) async fn share_on(
     // A schema of version 12 knows no costs; it is not asked for any.
     let known = if costs.is_some() { 7 } else { 6 };
     let sql = db.sql(match costs {
-        Some(_) => {
-            "SELECT concurrency, rate, period_us, burst, slots, wanted, starts, next_start_ms
-         FROM {schema}.share($1, $2, $3, $4, $5, $6, $7)"
-        }
-        None => {
-            "SELECT concurrency, rate, period_us, burst, slots, wanted, starts, next_start_ms
-         FROM {schema}.share($1, $2, $3, $4, $5, $6)"
-        }
+        Some(_) => "SELECT * FROM {schema}.share($1, $2, $3, $4, $5, $6, $7)",
+        None => "SELECT * FROM {schema}.share($1, $2, $3, $4, $5, $6)",
     });
     // A repeated call keeps the slots; starts that it gives again are lost to the rate, never too many.
     let rows = on.query(&sql, &params[..known], Effect::Repeatable).await.map_err(too_old)?;
@@ -108,7 +102,9 @@ fn share_of(row: &Row) -> Result<Option<Share>> {
         |column| Ok::<_, Error>(get::<Option<i32>>(row, column)?.map(|count| count.max(0).unsigned_abs()));
     let (slots, starts) = (number(4)?, number(6)?);
     let next_start = get::<Option<f64>>(row, 7)?.map(from_ms);
-    Ok(Some(Share { limits, slots, wanted, starts, next_start }))
+    // An older schema does not say that a queue is paused.
+    let paused = row.len() > 8 && get(row, 8)?;
+    Ok(Some(Share { limits, slots, wanted, starts, next_start, paused }))
 }
 
 /// Reads four columns: the concurrency, and the count, the period in microseconds and the burst of a rate.

@@ -27,6 +27,8 @@ pub(crate) struct Allowance {
     /// Whose share it is, once there is one.
     worker: Option<WorkerId>,
     limits: QueueLimits,
+    /// The queue is paused: nothing starts, and nothing is held for its start.
+    paused: bool,
     /// The share; `usize::MAX` where nothing limits how many run.
     slots: usize,
     /// More of them than the store gave were asked for: there are no others now.
@@ -90,6 +92,7 @@ impl Allowance {
         Self {
             worker: None,
             limits: QueueLimits::default(),
+            paused: false,
             slots: 0,
             is_all: false,
             asked_slots: 0,
@@ -149,6 +152,9 @@ impl Allowance {
     }
 
     fn free_slots(&self) -> usize {
+        if self.paused {
+            return 0;
+        }
         self.slots.min(self.frozen_at.unwrap_or(usize::MAX)).saturating_sub(self.running)
     }
 
@@ -209,7 +215,7 @@ impl Allowance {
 
     /// Whether jobs should not be held, because none may start for a while: others may run them. `next`: what the next of them costs.
     pub(crate) fn should_hold_none(&self, next: Option<u32>) -> bool {
-        self.slots == 0 || self.limits.rate.is_some() && self.gives_back(next)
+        self.paused || self.slots == 0 || self.limits.rate.is_some() && self.gives_back(next)
     }
 
     /// One that costs more than 1 is kept: it would go behind all others, and the starts that it waits for to them.
@@ -235,6 +241,12 @@ impl Allowance {
         }
         if self.asked_for {
             by(self.not_before);
+        }
+        if self.paused {
+            if ready > 0 {
+                by(self.not_before); // claimed before the pause, and come since
+            }
+            return due;
         }
         let is_full = self.running >= self.slots && self.slots < concurrency;
         if is_full && (ready > 0 || self.running > 0) {
@@ -311,7 +323,7 @@ impl Allowance {
     /// The store's answer to what was asked then. Whether it brought more than there was.
     pub(crate) fn set(&mut self, share: &Share, asked_at: Instant) -> bool {
         let (now, before) = (Instant::now(), self.slots);
-        (self.limits, self.frozen_at) = (share.limits, None);
+        (self.limits, self.paused, self.frozen_at) = (share.limits, share.paused, None);
         self.slots = share.slots.map_or(usize::MAX, |slots| slots as usize);
         self.is_all = share.wanted || self.slots < self.asked_slots;
         self.most_jobs = match share.limits.concurrency {
@@ -331,7 +343,7 @@ impl Allowance {
             self.pause.reset();
             self.full_at = now;
             self.not_before = now;
-        } else if share.next_start.is_none() {
+        } else if share.next_start.is_none() || share.paused {
             self.not_before = now + self.pause.step();
         }
         is_more

@@ -3,6 +3,7 @@
 use crate::{
     cancel_request,
     error::Outcome,
+    limits,
     locate::{self, Log, Place},
     moves::{self, Dead, End, Waiting},
     position,
@@ -66,11 +67,14 @@ pub(crate) fn retry(tx: &mut Tx<'_>, id: JobId) -> Outcome<RetryReply> {
     }
 }
 
-/// Stops or allows claiming from a queue.
+/// Stops or allows claiming from a queue. Where it has limits, workers ask for their shares.
 pub(crate) fn pause(tx: &mut Tx<'_>, queue: &str, paused: bool) -> Outcome<()> {
     let set = "UPDATE queue SET paused = ?2 WHERE name = ?1";
     if tx.conn.prepare_cached(set)?.execute(params![queue, paused])? == 0 {
         return Err(Limits::unknown_queue(queue).into());
+    }
+    if limits::is_limited(tx.conn, queue)? {
+        tx.request()?;
     }
     // Idle workers may take what waited.
     if paused { Ok(()) } else { tx.wake() }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::{sync::Arc, time::Duration};
 use windlass_core::{QueueLimits, QueueNeed, RateLimit, Share, ShareRequest, WorkerId};
 
-const FIND: &str = "SELECT concurrency, rate, rate_period, rate_burst, id FROM queue WHERE name = ?1";
+const FIND: &str = "SELECT concurrency, rate, rate_period, rate_burst, id, paused NOT IN (0, 2, 11) FROM queue WHERE name = ?1";
 const SET: &str =
     "UPDATE queue SET concurrency = ?2, rate = ?3, rate_period = ?4, rate_burst = ?5 WHERE id = ?1";
 const LIMITED: &str =
@@ -14,8 +14,7 @@ const LIMITED: &str =
 
 /// Sets the limits of a queue, whose name was checked.
 pub(crate) fn limit(tx: &mut Tx<'_>, queue: &str, limits: &QueueLimits) -> Outcome<()> {
-    let before = find(tx.conn, queue)?;
-    let known = before.map_or(QueueLimits::default(), |(_, limits)| limits);
+    let known = find(tx.conn, queue)?.map_or(QueueLimits::default(), |found| found.limits);
     // Kept to the microsecond.
     let rate = limits.rate.map(|mut rate| {
         rate.period = Duration::from_micros(micros(rate.period).unsigned_abs());
@@ -47,9 +46,20 @@ pub(crate) fn limit(tx: &mut Tx<'_>, queue: &str, limits: &QueueLimits) -> Outco
     tx.request()
 }
 
-fn find(conn: &Connection, queue: &str) -> Outcome<Option<(i64, QueueLimits)>> {
-    let row = |row: &Row<'_>| Ok((row.get(4)?, of(row, 0)?));
+struct Found {
+    id: i64,
+    limits: QueueLimits,
+    paused: bool,
+}
+
+fn find(conn: &Connection, queue: &str) -> Outcome<Option<Found>> {
+    let row = |row: &Row<'_>| Ok(Found { limits: of(row, 0)?, id: row.get(4)?, paused: row.get(5)? });
     Ok(conn.prepare_cached(FIND)?.query_one([queue], row).optional()?)
+}
+
+/// Whether a queue has limits.
+pub(crate) fn is_limited(conn: &Connection, queue: &str) -> Outcome<bool> {
+    Ok(find(conn, queue)?.is_some_and(|found| !found.limits.is_none()))
 }
 
 /// Reads the four columns.
@@ -78,8 +88,11 @@ pub(crate) fn share(tx: &mut Tx<'_>, request: &ShareRequest) -> Outcome<Vec<Opti
 }
 
 fn share_of(tx: &mut Tx<'_>, worker: WorkerId, need: &QueueNeed) -> Outcome<Share> {
-    let Some((queue, limits)) = find(tx.conn, &need.queue)? else { return Ok(Share::UNLIMITED) };
-    let mut share = Share { limits, ..Share::UNLIMITED };
+    let Some(Found { id: queue, limits, paused }) = find(tx.conn, &need.queue)? else {
+        return Ok(Share::UNLIMITED);
+    };
+    let mut share = Share { limits, paused: paused && !limits.is_none(), ..Share::UNLIMITED };
+    let need = if share.paused { &need.of_what_runs() } else { need };
     match limits.concurrency {
         Some(limit) => {
             let (slots, wanted) = slots::share(tx, queue, worker, limit, need)?;

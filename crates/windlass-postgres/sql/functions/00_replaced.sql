@@ -20,6 +20,7 @@ BEGIN
             '{schema}.enqueue_unique(text, jsonb, text, text[], text, text, interval, text, interval, text, integer, integer, timestamptz, text, jsonb, boolean)',
             '{schema}.set_schedule(text, text, text, jsonb, text, text, timestamptz, timestamptz, interval, text, text, integer, integer, text, jsonb, boolean, interval, jsonb, interval, text[], text)',
             '{schema}.share(integer, text[], integer[], integer[], integer[], integer)',
+            '{schema}.share(integer, text[], integer[], integer[], integer[], integer, text[])',
             '{schema}.give_starts({schema}.queue, integer)',
             '{schema}.check_key_limit(text, text, integer, boolean, integer)',
             '{schema}.limit_keys(text, integer, boolean, integer)',
@@ -41,7 +42,7 @@ BEGIN
             '{schema}.edit_job(bigint, timestamptz, double precision, text, integer, integer, json)']) AS old
         JOIN pg_catalog.pg_proc p ON p.oid = to_regprocedure(old)
         -- Its result got more columns, or another type.
-        WHERE NOT (p.proname = 'key_limits' AND 'rate' = ANY (p.proargnames)) AND NOT (p.proname = 'begin_key_limits' AND p.prorettype = 'boolean'::regtype)
+        WHERE NOT (p.proname = 'key_limits' AND 'rate' = ANY (p.proargnames)) AND NOT (p.proname = 'share' AND 'paused' = ANY (p.proargnames)) AND NOT (p.proname = 'begin_key_limits' AND p.prorettype = 'boolean'::regtype)
     LOOP
         v_grants := v_grants || coalesce((
             SELECT string_agg(format('GRANT EXECUTE ON FUNCTION %s TO %s%s;', f.successor, g.grantee::regrole,

@@ -107,7 +107,7 @@ BEGIN
     RETURN CASE WHEN f.place IS NULL THEN 'not_found' WHEN f.settled_at IS NOT NULL THEN 'completed' ELSE 'pending' END;
 END $$;
 
--- pause(queue), resume(queue): whether the queue exists.
+-- pause(queue), resume(queue): whether the queue exists. Where it has limits, workers ask for their shares at once: those of a paused queue let nothing start (see share).
 CREATE OR REPLACE FUNCTION {schema}.pause(queue text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -115,6 +115,7 @@ BEGIN
     INSERT INTO {schema}.queue (name) SELECT l.queue FROM {schema}.lane l WHERE l.queue = $1 LIMIT 1 ON CONFLICT DO NOTHING;
     UPDATE {schema}.queue q SET paused_at = coalesce(q.paused_at, clock_timestamp()) WHERE q.name = $1;
     IF NOT FOUND THEN RETURN false; END IF;
+    PERFORM {schema}.request(NULL) FROM {schema}.queue q WHERE q.name = $1 AND (q.concurrency IS NOT NULL OR q.rate IS NOT NULL);
     PERFORM {schema}.acted('queues.pause', $1);
     RETURN true;
 END $$;
@@ -126,6 +127,7 @@ BEGIN
     UPDATE {schema}.queue q SET paused_at = NULL WHERE q.name = $1;
     IF FOUND THEN
         PERFORM pg_notify({name}, '') WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
+        PERFORM {schema}.request(NULL) FROM {schema}.queue q WHERE q.name = $1 AND (q.concurrency IS NOT NULL OR q.rate IS NOT NULL);
         PERFORM {schema}.acted('queues.resume', $1);
         RETURN true;
     END IF;

@@ -173,20 +173,23 @@ END $$;
 -- share. p_generation: how many calls of the worker failed before; what they sent and comes now changes nothing. slots, starts: NULL where nothing limits that. next_start_ms: NULL where it got all the starts that it asked for.
 -- p_costs: for each queue what the jobs cost that it could start, as runs of jobs and their cost: '{{3,1},{1,5}}' are three that cost 1 each and then one that costs 5. NULL:
 -- as many as p_starts says, which cost 1 each.
+-- paused: nothing of the queue may start, and what was claimed and not started goes back: there are slots for what runs, and no starts. Who does not know that
+-- column asks again in a second, or as one who got no slot.
 -- Of a queue whose limits somebody is changing (see lock_some) it says nothing: its row is all NULL, and nothing was changed there, so that the worker asks again.
 -- Cost: some 10 index probes for each queue, and a look at the shares of the queue's workers. Writes nothing when nothing changes.
 CREATE OR REPLACE FUNCTION {schema}.share(p_worker integer, p_queues text[], p_running integer[], p_slots integer[], p_starts integer[],
     p_generation integer DEFAULT 0, p_costs text[] DEFAULT NULL)
     RETURNS TABLE (concurrency integer, rate integer, period_us bigint, burst integer, slots integer, wanted boolean, starts integer,
-                   next_start_ms double precision)
+                   next_start_ms double precision, paused boolean)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 #variable_conflict use_variable
 DECLARE
-    q     {schema}.queue;
-    v_had boolean[];
+    q      {schema}.queue;
+    v_had  boolean[];
+    v_want integer;
 BEGIN
     PERFORM {schema}.read_committed('share'), {schema}.fence(p_worker);
     v_had := {schema}.lock_some(p_queues);
@@ -200,23 +203,29 @@ BEGIN
         wanted := false;
         starts := NULL;
         next_start_ms := NULL;
+        paused := q.paused_at IS NOT NULL AND (q.concurrency IS NOT NULL OR q.rate IS NOT NULL);
         IF NOT v_had[i] THEN
             concurrency := NULL;
             rate := NULL;
             period_us := NULL;
             burst := NULL;
             wanted := NULL;
+            paused := NULL;
             RETURN NEXT;
             CONTINUE;
         END IF;
+        v_want := CASE WHEN paused THEN least(p_slots[i], p_running[i]) ELSE p_slots[i] END;
         IF q.concurrency IS NOT NULL THEN
-            SELECT s.slots, s.wanted INTO slots, wanted FROM {schema}.share_slots(p_worker, q.name, q.concurrency, p_running[i], p_slots[i], p_generation) s;
-        ELSIF q.rate IS NOT NULL AND p_slots[i] > 0 THEN
+            SELECT s.slots, s.wanted INTO slots, wanted FROM {schema}.share_slots(p_worker, q.name, q.concurrency, p_running[i], v_want, p_generation) s;
+        ELSIF q.rate IS NOT NULL AND v_want > 0 THEN
             INSERT INTO {schema}.slot (queue, worker_id, want) VALUES (q.name, p_worker, 1) ON CONFLICT DO NOTHING;
         ELSIF q.rate IS NOT NULL THEN
             DELETE FROM {schema}.slot s WHERE s.queue = q.name AND s.worker_id = p_worker;
         END IF;
-        IF q.rate IS NOT NULL THEN
+        IF q.rate IS NOT NULL AND paused THEN
+            SELECT g.starts INTO starts FROM {schema}.give_starts(q, p_worker, '{}') g;
+            next_start_ms := CASE WHEN q.concurrency IS NULL THEN 1000 END;
+        ELSIF q.rate IS NOT NULL THEN
             SELECT g.starts, g.next_ms INTO starts, next_start_ms FROM {schema}.give_starts(q, p_worker, coalesce(
                 p_costs[i]::integer[], CASE WHEN p_starts[i] > 0 THEN ARRAY[[p_starts[i], 1]] ELSE '{}' END)) g;
         END IF;

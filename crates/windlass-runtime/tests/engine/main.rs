@@ -26,6 +26,7 @@ mod many_workers;
 mod outages;
 mod outcomes;
 mod panics;
+mod pauses;
 mod programs;
 mod remote;
 mod reports;

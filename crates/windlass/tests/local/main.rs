@@ -20,6 +20,8 @@ mod log;
 mod logged;
 #[cfg(feature = "testing")]
 mod part_done;
+#[path = "../pausing/mod.rs"]
+mod pausing;
 #[cfg(feature = "encryption")]
 mod schedules;
 mod sqlite;

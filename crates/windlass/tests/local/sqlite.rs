@@ -1,6 +1,6 @@
 //! What a Rust user does, over SQLite.
 
-use crate::{acting, cancelling, dying, waiting};
+use crate::{acting, cancelling, dying, pausing, waiting};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -42,6 +42,14 @@ async fn client(dir: &tempfile::TempDir) -> Client {
     let client = Client::connect(&format!("sqlite:{}", dir.path().join("jobs.db").display())).await.unwrap();
     client.migrate().await.unwrap();
     client
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paused_queue_with_limits() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = client(&dir).await;
+    pausing::what_was_claimed_ahead_goes_back(&client).await;
+    client.close().await;
 }
 
 /// Waits until a job is in a state.

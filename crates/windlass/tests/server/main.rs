@@ -24,6 +24,8 @@ mod grammar;
 #[cfg(unix)]
 #[path = "../own_cluster/mod.rs"]
 mod own_cluster;
+#[path = "../pausing/mod.rs"]
+mod pausing;
 #[cfg(feature = "sqlite")]
 mod postgres;
 mod privileges;

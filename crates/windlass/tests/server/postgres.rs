@@ -3,7 +3,7 @@
 use crate::{
     acting,
     adapters::{check, one_of_each},
-    cancelling, dying, waiting,
+    cancelling, dying, pausing, waiting,
 };
 use std::{
     sync::Arc,
@@ -192,6 +192,13 @@ async fn cancelling_while_workers_run() {
 async fn what_is_done_for_somebody_is_noted() {
     let (client, _) = connect("facade_acting").await;
     acting::what_is_done_for_somebody_is_noted(&client).await;
+    client.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paused_queue_with_limits() {
+    let (client, _) = connect("facade_pause").await;
+    pausing::what_was_claimed_ahead_goes_back(&client).await;
     client.close().await;
 }
 
