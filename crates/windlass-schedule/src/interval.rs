@@ -1,5 +1,5 @@
 use crate::invalid;
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 use windlass_core::Result;
 
 /// The shortest and the longest interval: a second, and a year and a day.
@@ -27,7 +27,9 @@ impl Interval {
                 "the interval {shown:?} {why}; write a second to a year, such as \"every 90s\", \"every 15m\" or \"every 1h 30m\""
             ))
         };
-        let parsed: SignedDuration = length.parse().map_err(|_| refuse("is not a length of time"))?;
+        let span: Span = length.parse().map_err(|_| refuse("is not a length of time"))?;
+        let of_one_length = span.to_duration(SpanRelativeTo::days_are_24_hours());
+        let parsed = of_one_length.map_err(|_| refuse("names months or years, which are of many lengths"))?;
         if !(RANGE.0..=RANGE.1).contains(&parsed) {
             return Err(refuse("is out of range"));
         }

@@ -186,7 +186,8 @@ impl Entry {
 }
 
 fn duration(field: &str, text: &str) -> Result<Duration> {
-    let parsed: Option<jiff::SignedDuration> = text.parse().ok();
+    let parsed: Option<jiff::Span> = text.parse().ok();
+    let parsed = parsed.and_then(|span| span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok());
     parsed.and_then(|parsed| Duration::try_from(parsed).ok()).ok_or_else(|| {
         refuse(format!("{field} must be a length of time such as \"90s\" or \"1h 30m\", got {text:?}"))
     })
@@ -289,7 +290,7 @@ mod tests {
             timeout = "30s"
             backoff = "linear:10s:1m"
             cost = 5
-            expiry = "1h"
+            expiry = "1d"
             [[schedule]]
             name = "b"
             cron = "every 90s"
@@ -300,7 +301,7 @@ mod tests {
         assert_eq!(file.schedules.len(), 2);
         assert_eq!(
             file.schedules[0].to_json(),
-            r#"{"cron":"@daily","zone":"Europe/Berlin","starts_at":"2026-01-01T00:00:00Z","ends_at":"2027-01-01T00:00:00Z","jitter_ms":300000,"overlap":"queue_one","missed":{"all":7},"kind":"k","args":{"at":"2026-01-01","to":["a",1,1.5,true]},"queue":"q","priority":-3,"max_attempts":2,"expiry_ms":3600000,"attributes":{"key":"acme","meta":{"who":"me"},"tracked":true,"timeout_ms":30000,"retry_policy":{"backoff":"linear","base_ms":10000,"factor":2.0,"max_ms":60000,"jitter":0.1},"tags":["x"],"cost":5}}"#
+            r#"{"cron":"@daily","zone":"Europe/Berlin","starts_at":"2026-01-01T00:00:00Z","ends_at":"2027-01-01T00:00:00Z","jitter_ms":300000,"overlap":"queue_one","missed":{"all":7},"kind":"k","args":{"at":"2026-01-01","to":["a",1,1.5,true]},"queue":"q","priority":-3,"max_attempts":2,"expiry_ms":86400000,"attributes":{"key":"acme","meta":{"who":"me"},"tracked":true,"timeout_ms":30000,"retry_policy":{"backoff":"linear","base_ms":10000,"factor":2.0,"max_ms":60000,"jitter":0.1},"tags":["x"],"cost":5}}"#
         );
         assert!(file.schedules.iter().all(|schedule| schedule.source() == "app"));
         assert!(ScheduleFile::parse("").unwrap().schedules.is_empty());

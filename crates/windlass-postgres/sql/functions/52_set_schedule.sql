@@ -1,7 +1,42 @@
 -- Schedules by plain SQL, from any language and any driver, inside the caller's transaction.
 
+-- check_interval(name, length): refuses what is no length of time from a second to a year, in the words of the programs (crate windlass-schedule, interval.rs). They read it with the crate
+-- jiff: `1h 30m`, `90 seconds`, `P1DT12H`, `01:30:00`; the last number may have a fraction, but for days and weeks, which are of 24 hours.
+CREATE OR REPLACE FUNCTION {schema}.check_interval(p_name text, p_length text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_units text[] := '{years?|yrs?|y,months?|mos?|mo,weeks?|wks?|w,days?|d,hours?|hrs?|h,minutes?|mins?|m,seconds?|secs?|s,milliseconds?|millis?|msecs?|ms,microseconds?|micros?|usecs?|us,nanoseconds?|nanos?|nsecs?|ns}';
+    v_each  numeric[] := '{NULL,NULL,604800,86400,3600,60,1,0.001,0.000001,0.000000001}';
+    v_rest  text := regexp_replace(regexp_replace(p_length, '^[-+]', ''), '[ \t\n\f\r]+ago$', '');
+    v_iso   text[] := regexp_match(upper(v_rest), '^P(?:([0-9]+)W)?(?:([0-9]+)D)?(?:T(?:([0-9]+(?:[.,][0-9]{1,9})?)H)?(?:([0-9]+(?:[.,][0-9]{1,9})?)M)?(?:([0-9]+(?:[.,][0-9]{1,9})?)S)?)?$');
+    v_time  text[] := regexp_match(v_rest, '^([0-9]+):([0-9]+):([0-9]+(?:[.,][0-9]{1,9})?)$');
+    v_part  text[];
+    v_sum   numeric := 0;
+    v_why   text;
+BEGIN
+    IF v_iso IS NOT NULL THEN v_rest := concat_ws(' ', v_iso[1] || 'w', v_iso[2] || 'd', v_iso[3] || 'h', v_iso[4] || 'm', v_iso[5] || 's'); END IF;
+    IF v_time IS NOT NULL THEN v_rest := format('%sh %sm %ss', v_time[1], v_time[2], v_time[3]); END IF;
+    IF v_rest = '' THEN v_why := 'is not a length of time'; END IF;
+    FOR u IN 1..cardinality(v_units) LOOP
+        v_part := regexp_match(v_rest, '^([0-9]+)([.,][0-9]{1,9})?[ \t\n\f\r]*(?:' || v_units[u] || ')(?![a-z])(,?)[ \t\n\f\r]*(.*)$');
+        CONTINUE WHEN v_part IS NULL;
+        IF v_part[2] IS NOT NULL AND (u < 5 OR v_part[4] <> '') OR v_part[3] = ',' AND v_part[4] = '' THEN EXIT; END IF;
+        v_sum := v_sum + (v_part[1] || coalesce(replace(v_part[2], ',', '.'), ''))::numeric * v_each[u];
+        v_rest := v_part[4];
+    END LOOP;
+    v_why := CASE WHEN v_why IS NOT NULL OR v_rest <> '' THEN 'is not a length of time'
+        WHEN v_sum IS NULL THEN 'names months or years, which are of many lengths'
+        WHEN p_length ~ '^-' <> p_length ~ 'ago$' OR v_sum NOT BETWEEN 1 AND 31708800 THEN 'is out of range'
+        WHEN v_sum * 1000 <> trunc(v_sum * 1000) THEN 'is not in whole milliseconds' END;
+    IF v_why IS NOT NULL THEN
+        RAISE 'schedule "%": the interval % %; write a second to a year, such as "every 90s", "every 15m" or "every 1h 30m"',
+            p_name, to_json(left(p_length, 40)), v_why USING ERRCODE = 'WL003';
+    END IF;
+END $$;
+
 -- check_cron(name, cron): refuses an expression that is none, in the words of the programs (crate windlass-schedule, cron_fields.rs): which field of it
--- is wrong, and what is allowed. What stands behind `every` is read by the worker that leads.
+-- is wrong, and what is allowed.
 CREATE OR REPLACE FUNCTION {schema}.check_cron(p_name text, p_cron text) RETURNS void
     LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -13,10 +48,7 @@ DECLARE
     v_longest integer;
 BEGIN
     IF lower(v_fields[1]) = 'every' THEN
-        IF cardinality(v_fields) = 1 OR v_text !~ '[0-9]' THEN
-            RAISE 'schedule "%": the interval % is not a length of time; write a second to a year, such as "every 90s", "every 15m" or "every 1h 30m"',
-                p_name, to_json(left(btrim(substr(v_text, 6)), 40)) USING ERRCODE = 'WL003';
-        END IF;
+        PERFORM {schema}.check_interval(p_name, btrim(substr(v_text, 6), E' \t\n\f\r'));
         RETURN;
     END IF;
     IF lower(v_text) IN ('@yearly', '@annually', '@monthly', '@weekly', '@daily', '@midnight', '@hourly') THEN RETURN; END IF;
@@ -125,8 +157,8 @@ END $$;
 -- cron: five fields, six with seconds first, an alias (@daily) or an interval (every 90s). zone: a name of the IANA database.
 -- jitter: each tick fires up to so much later. overlap: 'allow', 'skip' or 'queue_one'. missed: 'none', 'last', or a number: so many at most.
 -- expiry: how long after its tick was enqueued a job may wait to be started.
--- An expression or a zone that is none is refused. What only the programs can read (the length of `every ..`, a zone that PostgreSQL knows and they do not) is
--- found out by the worker that leads, within moments: it is then the error of the schedule in the view schedules, and the schedule does not fire.
+-- An expression or a zone that is none is refused. A zone that PostgreSQL knows and the programs do not is found out by the worker that leads, within moments: it is then the error of the
+-- schedule in the view schedules, and the schedule does not fire.
 CREATE OR REPLACE FUNCTION {schema}.set_schedule(
     name text, cron text, kind text, args jsonb DEFAULT '{}', zone text DEFAULT 'UTC', queue text DEFAULT 'default',
     starts_at timestamptz DEFAULT NULL, ends_at timestamptz DEFAULT NULL, jitter interval DEFAULT NULL, overlap text DEFAULT 'allow',
@@ -154,11 +186,10 @@ BEGIN
             USING ERRCODE = 'WL003';
     END IF;
     PERFORM {schema}.check_cron($1, $2);
-    BEGIN
-        PERFORM clock_timestamp() AT TIME ZONE $5;
-    EXCEPTION WHEN invalid_parameter_value THEN
+    -- PostgreSQL takes abbreviations (CEST) and offsets (+02:00) for zones as well.
+    IF upper($5) <> 'UTC' AND NOT EXISTS (SELECT 1 FROM pg_timezone_names z WHERE lower(z.name) = lower($5)) THEN
         RAISE 'schedule "%": unknown time zone %; use a name of the IANA database such as Europe/Berlin, or UTC', $1, to_json(left($5, 40)) USING ERRCODE = 'WL003';
-    END;
+    END IF;
     -- As each of its jobs will have it, with the longest tick.
     IF octet_length((coalesce($15, '{}') || jsonb_build_object('windlass.schedule', $1, 'windlass.tick', '9999-12-30T22:00:00.999999999Z'))::text) > 8192 THEN
         RAISE 'meta of schedule % is more than 8192 bytes with the name of the schedule and its tick, which each of its jobs gets; shorten it',

@@ -49,6 +49,8 @@ fn five_and_six_fields_aliases_and_intervals() {
         ("0 0 1 JAN,jul *", ["2026-07-01 Wed 00:00:00", "2027-01-01 Fri 00:00:00"]),
         ("10-50/20 8 * * *", ["2026-01-01 Thu 08:10:00", "2026-01-01 Thu 08:30:00"]),
         ("every 90s", ["2026-01-01 Thu 00:01:30", "2026-01-01 Thu 00:03:00"]),
+        ("every 1d", ["2026-01-02 Fri 00:00:00", "2026-01-03 Sat 00:00:00"]),
+        ("every 1w 1d", ["2026-01-03 Sat 00:00:00", "2026-01-11 Sun 00:00:00"]),
         ("EVERY 1h 30m", ["2026-01-01 Thu 01:30:00", "2026-01-01 Thu 03:00:00"]),
     ] {
         assert_eq!(first(cron, 2), ticks, "{cron}");
@@ -118,6 +120,9 @@ fn what_is_no_expression_is_told_which_field_and_what_is_allowed() {
         ("every", "the interval \"\" is not a length of time"),
         ("every day", "is not a length of time"),
         ("every 0s", "is out of range"),
+        ("every 1mo", "names months or years, which are of many lengths"),
+        ("every 1.5d", "is not a length of time"),
+        ("every 400d", "is out of range"),
         ("every 10ms", "is out of range"),
         ("every -1h", "is out of range"),
         ("every 99999h", "is out of range"),

@@ -75,6 +75,14 @@ async fn expressions_are_refused_as_programs_refuse_them() {
         db.batch_execute(&format!("SELECT {SCHEMA}.set_schedule('s', '{cron}', 'k')")).await.expect(cron);
     }
     refusal(&db, "set_schedule('s', 'every', 'k')").await;
+    for zone in ["CEST", "+02:00", "<+02>-02", ""] {
+        let (code, message) =
+            refusal(&db, &format!("set_schedule('s', '@daily', 'k', zone => '{zone}')")).await;
+        assert!(code == "WL003" && message.contains("unknown time zone"), "{zone}: {message}");
+    }
+    db.batch_execute(&format!("SELECT {SCHEMA}.set_schedule('s', 'EVERY 5m', 'k', zone => 'europe/berlin')"))
+        .await
+        .unwrap();
     let listed = client.schedules().list(&ScheduleFilter::default()).await.unwrap();
     assert_eq!((listed.len(), listed[0].record.schedule().unwrap().cron()), (1, "EVERY 5m"));
     client.schedules().remove("s").await.unwrap();
@@ -90,7 +98,11 @@ async fn expressions_are_read_as_programs_read_them() {
          BEGIN PERFORM {SCHEMA}.check_cron('s', cron); RETURN NULL; EXCEPTION WHEN OTHERS THEN RETURN SQLERRM; END $$"
     );
     db.batch_execute(&said).await.unwrap();
-    let expressions = crate::grammar::expressions();
+    let intervals = "1s|0s|-5s|+5s|5s ago|1d|7d|1w|400d|367d|368d|1w 2d|1d 1w|1.5d|1.5h|1,5h|1.5h 2m|1h30m|1h, 30m|1h,|90|s||\
+        day|1 day|1 days 2 hrs|1y|2 months|1m|1mo|0.5s|500ms|1500ms|1.0005s|1.5001s|PT90S|P1D|p1dt12h|P|PT0S|01:30:00|\
+        00:00:00|1x|1 H|90 seconds|1000000us|1h 1h|5 5s|infinity";
+    let intervals = intervals.split('|').map(|length| format!("every {length}"));
+    let expressions: Vec<_> = crate::grammar::expressions().into_iter().chain(intervals).collect();
     let all = "SELECT pg_temp.said(cron) FROM unnest($1::text[]) WITH ORDINALITY AS a (cron, at) ORDER BY at";
     let of_sql = db.query(all, &[&expressions]).await.unwrap();
     assert_eq!(of_sql.len(), expressions.len());
