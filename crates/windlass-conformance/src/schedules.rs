@@ -315,6 +315,21 @@ pub async fn a_paused_schedule_is_never_due(fixture: &dyn Fixture) {
     assert_eq!(names(&due(&store).await.due), ["s"]);
 }
 
+/// A tick that waits for the job before it was due before the pause: it waits on, and is decided when the schedule goes on.
+pub async fn a_pause_keeps_the_queued_tick(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    put(&store, &[daily("s").with_overlap(Overlap::QueueOne)]).await;
+    let asked = due(&store).await;
+    let mut step = fire(&asked.due[0], asked.now, 3_600);
+    step.queued_tick = Some(asked.now);
+    assert!(advance(&store, &[step]).await[0].is_some());
+    for paused in [true, false] {
+        store.pause_schedules(&["s".to_owned()], paused).await.expect("pause_schedules");
+        assert_eq!(get(&store, "s").await.queued_tick, Some(asked.now), "paused: {paused}");
+        assert_eq!(due(&store).await.due.is_empty(), paused);
+    }
+}
+
 /// The longest due comes first, at most as many as were asked for, and who asks is told when the next is due.
 pub async fn the_longest_due_comes_first(fixture: &dyn Fixture) {
     let store = fixture.open().await;

@@ -117,7 +117,7 @@ macro_rules! suite {
             oldest: a_job_waits_since_its_time, a_job_waits_since_it_came_back, a_job_of_a_full_key_waits_since_its_time;
             schedules: what_is_declared_is_listed, declaring_again_changes_what_is_another, a_bad_one_declares_none,
                 pruning_removes_what_its_source_declares_no_longer, many_declare_at_once, who_prunes_does_so_alone, a_step_is_taken_once, many_decide_and_one_fires,
-                a_changed_schedule_takes_no_old_step, a_paused_schedule_is_never_due, the_longest_due_comes_first,
+                a_changed_schedule_takes_no_old_step, a_paused_schedule_is_never_due, a_pause_keeps_the_queued_tick, the_longest_due_comes_first,
                 a_bad_job_takes_no_step, many_steps_in_one_call, changes_are_told;
             audit: what_is_written_is_read, the_newest_come_first, pages_follow_each_other, filters_narrow, nonsense_is_refused,
                 what_is_too_long_is_cut, many_write_at_once, the_old_are_removed, many_go_in_steps;

@@ -114,7 +114,7 @@ fn pause(state: &mut State, name: &str, paused: bool) -> bool {
     let Some(record) = state.schedules.get_mut(name) else { return false };
     if record.paused != paused {
         (record.paused, record.version) = (paused, version);
-        (record.next_tick, record.queued_tick) = (None, None);
+        record.next_tick = None;
         record.due_at = (!paused).then_some(now);
         if !paused {
             record.decided = record.decided.max(now);

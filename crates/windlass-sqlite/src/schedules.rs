@@ -19,7 +19,7 @@ const COLUMNS: &str =
 const CREATE: &str = "INSERT INTO schedule (name, source, definition, version, decided, due_at) VALUES (?1, ?2, ?3, ?4, ?5, ?5)";
 const CHANGE: &str = "UPDATE schedule SET source = ?2, definition = ?3, version = ?4, error = NULL, decided = ?5, next_tick = ?6,
     due_at = CASE WHEN NOT paused THEN ?7 END WHERE name = ?1";
-const PAUSE: &str = "UPDATE schedule SET paused = ?2, version = ?3, next_tick = NULL, queued_tick = NULL,
+const PAUSE: &str = "UPDATE schedule SET paused = ?2, version = ?3, next_tick = NULL,
     due_at = CASE WHEN NOT ?2 THEN ?4 END, decided = CASE WHEN ?2 THEN decided ELSE max(decided, ?4) END WHERE name = ?1";
 const ADVANCE: &str = "UPDATE schedule SET version = ?2, decided = ?3, next_tick = ?4, due_at = ?5, last_tick = ?6, queued_tick = ?7,
     error = ?8, last_job = coalesce(?9, last_job), last_enqueued_at = CASE WHEN ?9 IS NULL THEN last_enqueued_at ELSE ?10 END

@@ -102,7 +102,7 @@ BEGIN
                  FROM unnest(p_names) WITH ORDINALITY AS u(name, n) ORDER BY u.n);
 END $$;
 
--- pause_schedules(names, paused): which of them there are, in order. One that goes on does so with the next tick from now on.
+-- pause_schedules(names, paused): which of them there are, in order. One that goes on does so with the next tick from now on, and with the one that waited for the last job before the pause.
 CREATE OR REPLACE FUNCTION {schema}.pause_schedules(p_names text[], p_paused boolean) RETURNS boolean[]
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
 AS $$
@@ -113,7 +113,7 @@ BEGIN
     WITH found AS MATERIALIZED (SELECT s.name FROM {schema}.schedule s WHERE s.name = ANY (p_names) ORDER BY s.name FOR UPDATE)
     SELECT coalesce(array_agg(x.name::text), '{}') INTO v_found FROM found x;
     v_now := clock_timestamp();
-    UPDATE {schema}.schedule s SET paused = p_paused, version = nextval('{schema}.schedule_version'), next_tick = NULL, queued_tick = NULL,
+    UPDATE {schema}.schedule s SET paused = p_paused, version = nextval('{schema}.schedule_version'), next_tick = NULL,
         due_at = CASE WHEN NOT p_paused THEN v_now END,
         decided = CASE WHEN p_paused THEN s.decided ELSE greatest(s.decided, v_now) END
     WHERE s.name = ANY (v_found) AND s.paused <> p_paused;
