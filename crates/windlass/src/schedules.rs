@@ -156,12 +156,13 @@ impl Schedules<'_> {
         self.client.noted_as(put, |actor, put| put_entries(actor, &checked, put)).await
     }
 
-    /// A page of schedules by name, with the outcome of each one's last job.
+    /// A page of schedules by name, with the next tick and the outcome of the last job of each.
     ///
     /// # Errors
     /// The store's.
     pub async fn list(&self, filter: &ScheduleFilter) -> Result<Vec<ListedSchedule>> {
-        let records = self.client.store().schedules(filter).await?;
+        let mut records = self.client.store().schedules(filter).await?;
+        records.iter_mut().for_each(find_next);
         let ids: Vec<JobId> = records.iter().filter_map(|record| record.last_job).collect();
         let ended = if ids.is_empty() { Default::default() } else { self.client.store().ended(&ids).await? };
         let run = |id: JobId| {
@@ -241,6 +242,14 @@ impl Schedules<'_> {
         let changed =
             found.and_then(|found| found.contains(&true).then_some(()).ok_or_else(|| not_found(name)));
         self.client.noted(action, name, changed).await
+    }
+}
+
+/// Until the worker that leads has looked at a schedule, the store does not know the next tick, which it will find.
+fn find_next(record: &mut ScheduleRecord) {
+    if record.next_tick.is_none() && record.due_at.is_some() {
+        let timing = record.schedule().and_then(|schedule| Timing::of(&schedule));
+        record.next_tick = timing.ok().and_then(|timing| timing.next_after(record.decided));
     }
 }
 

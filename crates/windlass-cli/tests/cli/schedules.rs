@@ -21,6 +21,14 @@ fn schedules_are_declared_listed_run_paused_and_removed() {
     let text = home.run(&set).done().stdout;
     assert!(text.starts_with("created schedule nightly; next tick: "), "{text}");
     assert_eq!(home.json(&set)["reply"], "unchanged");
+    // No worker has looked yet.
+    let listed = home.json(&["schedules", "list"]);
+    assert!(
+        listed["schedules"][0]["next_tick"].as_str().is_some_and(|at| at.ends_with(":30:00Z")),
+        "{listed}"
+    );
+    let row = home.run(&["schedules", "list"]).done().stdout;
+    assert!(row.contains(" new ") && row.contains(":30:00Z"), "{row}");
     let changed =
         [&set[..], &["--queue", "night", "--overlap", "skip", "--missed", "3", "--jitter", "5m"]].concat();
     assert_eq!(home.json(&changed)["reply"], "changed");

@@ -64,7 +64,7 @@ fn row(listed: &ListedSchedule) -> Vec<String> {
         record if record.error.is_some() => "wrong",
         record if record.due_at.is_none() => "ended",
         record if record.queued_tick.is_some() => "queued",
-        record if record.next_tick.is_none() => "new",
+        record if record.due_at.is_some_and(|due| due <= record.decided) => "new",
         _ => "on",
     };
     vec![
