@@ -153,6 +153,15 @@ BEGIN
     RETURN CASE WHEN NOT v_more THEN v_values END;
 END $$;
 
+-- whole_retry_policy(policy): with what it leaves out, as programs write it (RetryPolicy), so that they find a schedule unchanged. What is no policy is left to checked_retry_policy.
+CREATE OR REPLACE FUNCTION {schema}.whole_retry_policy(p_policy jsonb) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT CASE WHEN jsonb_typeof(p_policy) <> 'object' THEN p_policy
+        WHEN p_policy ->> 'backoff' = 'fixed' THEN jsonb_build_object('base_ms', 15000, 'factor', 1, 'max_ms', coalesce(p_policy -> 'base_ms', '15000'), 'jitter', 0) || p_policy
+        ELSE '{"backoff": "exponential", "base_ms": 15000, "factor": 2, "max_ms": 86400000, "jitter": 0.1}' || p_policy END
+$$;
+
 -- set_schedule(name, cron, kind, ...): declares a schedule: 'created', 'changed' or 'unchanged'. Its job is as for enqueue.
 -- cron: five fields, six with seconds first, an alias (@daily) or an interval (every 90s). zone: a name of the IANA database.
 -- jitter: each tick fires up to so much later. overlap: 'allow', 'skip' or 'queue_one'. missed: 'none', 'last', or a number: so many at most.
@@ -170,7 +179,7 @@ CREATE OR REPLACE FUNCTION {schema}.set_schedule(
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_attributes text := {schema}.attributes_of($14, $15, $16, $17, $18, NULL, $20, $22);
+    v_attributes text := {schema}.attributes_of($14, $15, $16, $17, {schema}.whole_retry_policy($18), NULL, $20, $22);
     v_definition jsonb;
 BEGIN
     IF $1 IS NULL OR $1 !~ '^[^[:space:][:cntrl:]]+$' OR octet_length($1) > 200 OR $21 IS NULL OR $21 ~ '[[:space:][:cntrl:]]' OR octet_length($21) > 200 THEN

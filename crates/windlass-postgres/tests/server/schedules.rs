@@ -42,6 +42,23 @@ async fn sql_declares_schedules() {
     // A program that declares the same says it in other bytes.
     let put = store.put_schedules(&[schedule], None).await.unwrap();
     assert_eq!(put.puts, [windlass_core::SchedulePut::Unchanged]);
+    for policy in [
+        "{}",
+        r#"{"base_ms": 2000}"#,
+        r#"{"backoff": "linear", "jitter": 0}"#,
+        r#"{"backoff": "fixed", "base_ms": 7000}"#,
+        r#"{"backoff": "fixed"}"#,
+        r#"{"backoff": "fixed", "max_ms": 9000, "factor": 3.5}"#,
+    ] {
+        let set = format!("SELECT windlass.set_schedule('p', '@daily', 'k', retry_policy => '{policy}')");
+        assert_ne!(session.value::<String>(&set).await, "unchanged", "{policy}");
+        let filter = ScheduleFilter { name: Some("p".to_owned()), ..ScheduleFilter::default() };
+        let schedule = store.schedules(&filter).await.unwrap().remove(0).schedule().unwrap();
+        let put = store.put_schedules(&[schedule], None).await.unwrap();
+        assert_eq!(put.puts, [windlass_core::SchedulePut::Unchanged], "{policy}");
+        assert_eq!(session.value::<String>(&set).await, "unchanged", "{policy}");
+    }
+    session.run("SELECT windlass.remove_schedule('p')").await;
 
     assert_eq!(
         session.value::<String>("SELECT windlass.set_schedule('t', 'every 90s', 'k')").await,
