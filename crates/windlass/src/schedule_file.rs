@@ -3,7 +3,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use std::{ops::Range, path::Path, time::Duration};
-use windlass_core::{Error, ErrorKind, Missed, Overlap, Result};
+use windlass_core::{Error, ErrorKind, Limits, Missed, Overlap, Result};
 use windlass_schedule::Timing;
 
 /// The largest file that is read, in bytes.
@@ -64,13 +64,16 @@ impl ScheduleFile {
             )));
         }
         let file: File = toml::from_str(text).map_err(|cause| refuse(on_one_line(text, &cause)))?;
+        // How large args may be the store says.
+        let limits = Limits { max_args_bytes: usize::MAX };
         let read = |entry: toml::Spanned<Entry>| {
             let span = entry.span();
             // Only where something is wrong: each counts from the beginning of the file.
             let at_line =
                 |error: Error| Error::new(error.kind(), format!("line {}: {error}", line_of(text, &span)));
             let schedule = entry.into_inner().schedule(&file.source).map_err(&at_line)?;
-            Timing::of(&schedule).map_err(at_line)?;
+            Timing::of(&schedule).map_err(&at_line)?;
+            limits.check_schedules(std::slice::from_ref(&schedule)).map_err(at_line)?;
             Ok(schedule)
         };
         let schedules = file.schedule.into_iter().map(read).collect::<Result<_>>()?;
@@ -321,6 +324,9 @@ mod tests {
             (entry("overlap = \"sometimes\""), "unknown variant `sometimes`"),
             (entry("missed = \"some\""), "missed must be"),
             (entry("missed = 70000"), "missed must be"),
+            (entry("missed = 0"), "line 2: schedule \"a\": missed must be"),
+            (entry("key = \"\""), "line 2: schedule \"a\": "),
+            (entry("priority = 101"), "line 2: schedule \"a\": priority must be"),
             (entry("backoff = \"cubic:1s\""), "unknown kind in backoff \"cubic:1s\""),
             (entry("backoff = \"linear:soon\""), "backoff must be a length of time"),
             (entry("jitter = \"soon\""), "jitter must be a length of time"),
