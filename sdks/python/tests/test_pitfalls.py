@@ -23,6 +23,7 @@ LONG = 60
 
 JOBS = """
     import asyncio, logging, os, sys, time
+    import windlass.worker, windlass._farewell
     from windlass import App, Context
     from windlass.errors import WindlassError
 
@@ -47,6 +48,7 @@ JOBS = """
 
     @app.job("in.thread")
     def in_thread() -> None:
+        windlass.worker.FAREWELL = 0.2  # it is waited for in vain
         print("in.thread begins", flush=True)
         time.sleep(60)
 
@@ -354,6 +356,7 @@ def test_a_signal_that_came_while_the_event_loop_stood_still_counts_once(folder:
 STUBBORN = """
     @app.job("stubborn")
     async def stubborn() -> None:
+        windlass.worker.FAREWELL = windlass._farewell.FAREWELL = 0.2  # it is waited for in vain
         print("stubborn begins", flush=True)
         await asyncio.create_task(swallow())
 

@@ -18,6 +18,7 @@ LONG = 60
 
 JOBS = """
     import asyncio, os, sys, time
+    import windlass.worker
     from windlass import App, Context
 
     app = App(f"sqlite:{os.path.dirname(os.path.abspath(__file__))}/jobs.db?synchronous=normal")
@@ -33,6 +34,7 @@ JOBS = """
 
     @app.job("stuck")
     def stuck() -> None:
+        windlass.worker.FAREWELL = 0.2  # it is waited for in vain
         print("stuck begins", flush=True)
         time.sleep(60)
 """

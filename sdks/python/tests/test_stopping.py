@@ -200,8 +200,9 @@ def test_a_loop_that_is_closed_under_a_worker_fails_no_job(sqlite: App, caplog: 
     assert record(sqlite, id).errors == []
 
 
-def test_an_abort_hands_running_jobs_back_at_once(app: App) -> None:
+def test_an_abort_hands_running_jobs_back_at_once(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of handlers that never end."""
+    monkeypatch.setattr("windlass.worker.FAREWELL", 0.2)  # they are waited for in vain
     started, free = threading.Barrier(2), threading.Event()
 
     @app.job("async")
