@@ -286,7 +286,8 @@ def test_the_interpreter_may_end_while_a_worker_works(folder: Path, kind: str) -
     program = begin(
         folder,
         """
-        import threading
+        import threading, windlass._pool
+        windlass._pool.LOOK = 60  # a machine with much to do may have a handler look late, which is said then
         started = threading.Event()
 
         async def main():
