@@ -81,6 +81,7 @@ def test_a_job_waits_for_a_worker_that_has_its_key(made: Callable[..., App]) -> 
 
 def test_plain_functions_and_transactions_too(made: Callable[..., App], store: str) -> None:
     keyed, seen = made(keys=KEY), []
+    together = ["one of two", "two of two"]  # a short word may be in what is sealed, by chance
 
     @keyed.job("in.thread", encrypted=True)
     def in_thread(passport: str) -> None:
@@ -92,10 +93,10 @@ def test_plain_functions_and_transactions_too(made: Callable[..., App], store: s
 
         with psycopg.connect(store) as connection:
             in_thread.enqueue_in_sync(connection, passport="in a transaction")
-            ids = in_thread.enqueue_many_in_sync(connection, [{"passport": "one"}, {"passport": "two"}])
-        assert [keyed.sync.args(id)["passport"] for id in ids] == ["one", "two"] and "two" not in repr(record(keyed, ids[1]))
+            ids = in_thread.enqueue_many_in_sync(connection, [{"passport": one} for one in together])
+        assert [keyed.sync.args(id)["passport"] for id in ids] == together and together[1] not in repr(record(keyed, ids[1]))
     asyncio.run(drain(keyed))
-    assert sorted(seen) == sorted([SECRET, "in a transaction", "one", "two"] if store.startswith("postgres") else [SECRET])
+    assert sorted(seen) == sorted([SECRET, "in a transaction", *together] if store.startswith("postgres") else [SECRET])
 
 
 def test_keys_that_are_none_are_refused_and_shown_nowhere(tmp_path: Path) -> None:
