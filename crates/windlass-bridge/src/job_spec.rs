@@ -92,9 +92,6 @@ impl JobSpec<'_> {
         job = match (self.expires_at, millis(self.expires_in_ms)) {
             (Some(_), Some(_)) => return refuse("expires_at and expires_in_ms exclude each other"),
             (Some(at), None) => job.with_expires_at(at),
-            (None, Some(_)) if unique.is_some() => {
-                return refuse("a unique job takes a time to expire at (expires_at), not one from now on");
-            }
             (None, Some(after)) => job.with_expiry(after),
             (None, None) => job,
         };

@@ -64,6 +64,7 @@ mod tests {
         let second = Duration::from_secs(1);
         for (text, unique) in [
             (r#""unique_key":"a""#, Unique::by_key("a")),
+            (r#""unique_key":"a","expires_in_ms":5000"#, Unique::by_key("a")),
             (
                 r#""unique_args":true,"unique_in":"queue","unique_until":"started""#,
                 Unique::by_args().in_queue().until_started(),
