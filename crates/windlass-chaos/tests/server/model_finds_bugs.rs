@@ -63,8 +63,8 @@ async fn a_failed_job_that_gives_its_key_up() {
     finds(
         "finished",
         "unique_held",
-        "IF p_until_finished THEN",
-        "IF p_until_finished AND f.place <> 'waiting' THEN",
+        "(p_until_finished OR h.state <> 'retryable' AND h.attempt = 0)",
+        "h.state <> 'retryable' AND h.attempt = 0",
     )
     .await;
 }
