@@ -69,11 +69,11 @@ async fn a_claim_of_many_reads_some_that_have_work() {
     let s = keyed().await;
     let worker = hold_all(&s).await;
     // Those whose keys wait for their rate are no work, and none of their locks is taken: but where a look took longer than 2 ms, as on a busy machine.
-    let mut least = i64::MAX;
-    for _ in 0..20 {
+    let (mut least, mut calls) = (i64::MAX, 0);
+    while least > 5 && calls < 500 {
         let (row, locks) = call(&s, &claim_of(worker, NAMES)).await;
         assert_eq!((row.get(0), row.get(1)), (0_i64, false));
-        least = least.min(locks);
+        (least, calls) = (least.min(locks), calls + 1);
     }
     assert!(least <= 5, "{least} locks");
     s.run("SELECT windlass.enqueue('k', queue => 'q7', key => 'b')").await;
