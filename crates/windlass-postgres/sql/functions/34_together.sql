@@ -1,75 +1,74 @@
 -- What cancel, retry and delete do, done to many jobs at once. A deletion of 100,000 jobs that wait takes 33 us for a job so, and 152 one by one (2 cores, PostgreSQL 15, 2026-11-30).
 
--- free_jobs(ids): those of these jobs that stand in the log where nobody claimed them, and where; and the keyed lanes that some of them wait in. With the locks of all these lanes, which the
--- transaction holds until it ends: they are taken in one order, so that two such calls do not wait for one another. What was claimed, edited or moved while they were waited for is not free any more.
--- Cost: find_jobs, and 10 us for each.
-CREATE OR REPLACE FUNCTION {schema}.free_jobs(p_ids bigint[], OUT ids bigint[], OUT lanes integer[], OUT xids xid8[], OUT keyed_lanes integer[])
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+-- take_out(ids): takes those of these jobs that wait, or stand in the log where nobody claimed them, out of there, and returns them. It takes the locks of the lanes of the latter, and of keyed
+-- lanes that some of the former wait in, which the transaction holds until it ends: in one order, so that two such calls do not wait for one another. What was claimed, edited or moved while
+-- they were waited for is left where it is.
+-- Cost: find_jobs, and 20 us for each.
+CREATE OR REPLACE FUNCTION {schema}.take_out(p_ids bigint[])
+    RETURNS TABLE (id bigint, enqueued_at timestamptz, lane_id integer, attempt smallint, max_attempts smallint, crash_count smallint, kind text, args json, attributes text)
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
-BEGIN
-    SELECT array_agg(f.id), array_agg(f.lane_id), array_agg(f.xid) INTO ids, lanes, xids
-        FROM {schema}.find_jobs(p_ids) f WHERE f.place = 'log' AND f.seq IS NULL;
-    keyed_lanes := ARRAY(SELECT DISTINCT h.lane_id FROM unnest(p_ids) AS u(id) CROSS JOIN LATERAL (
+#variable_conflict use_column
+DECLARE
+    v_ids   bigint[];
+    v_lanes integer[];
+    v_xids  xid8[];
+    v_keyed integer[] := ARRAY(SELECT DISTINCT h.lane_id FROM unnest(p_ids) AS u(id) CROSS JOIN LATERAL (
         SELECT h.lane_id FROM {schema}.waiting h WHERE h.id = u.id AND h.state || '' = 'keyed' OFFSET 0) AS h);
+BEGIN
+    SELECT array_agg(f.id), array_agg(f.lane_id), array_agg(f.xid) INTO v_ids, v_lanes, v_xids
+        FROM {schema}.find_jobs(p_ids) f WHERE f.place = 'log' AND f.seq IS NULL;
     PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), l.lane) FROM (
-        SELECT DISTINCT x.lane FROM unnest(lanes || keyed_lanes) AS x(lane) ORDER BY x.lane) AS l;
-    SELECT array_agg(u.id), array_agg(u.lane_id), array_agg(u.xid) INTO ids, lanes, xids
-        FROM unnest(ids, lanes, xids) AS u(id, lane_id, xid)
+        SELECT DISTINCT x.lane FROM unnest(v_lanes || v_keyed) AS x(lane) ORDER BY x.lane) AS l;
+    RETURN QUERY
+    WITH free AS MATERIALIZED (
+        SELECT j.xid, j.id, j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, j.kind, j.args, j.attributes
+        FROM unnest(v_ids, v_lanes, v_xids) AS u(id, lane_id, xid)
         JOIN {schema}.cursor k ON k.lane_id = u.lane_id
+        JOIN {schema}.job j ON j.lane_id = u.lane_id AND j.xid = u.xid AND j.id = u.id
         WHERE NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, u.xid, u.id)
-          AND (SELECT true FROM {schema}.cancelled_in_log s WHERE s.job_id = u.id AND s.lane_id + 0 = u.lane_id LIMIT 1) IS NULL;
+          AND (SELECT true FROM {schema}.cancelled_in_log s WHERE s.job_id = u.id AND s.lane_id + 0 = u.lane_id LIMIT 1) IS NULL
+    ), passed AS (
+        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid) SELECT j.id, j.lane_id, j.xid FROM free j
+    ), waited AS (
+        DELETE FROM {schema}.waiting h WHERE h.id = ANY (p_ids) AND (h.state || '' <> 'keyed' OR h.lane_id + 0 = ANY (v_keyed)) RETURNING h.*
+    )
+    SELECT j.id, j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, j.kind, j.args, j.attributes FROM free j
+    UNION ALL
+    SELECT w.id, w.enqueued_at, w.lane_id, w.attempt, w.max_attempts, w.crash_count, w.kind, w.args, w.attributes FROM waited w;
 END $$;
 
 -- cancel_together(ids), delete_together(ids), retry_together(ids): part of act_on. Those to which it was done, of those that are not claimed; the others are as they were.
 
 CREATE OR REPLACE FUNCTION {schema}.cancel_together(p_ids bigint[]) RETURNS bigint[]
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan
-    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off SET enable_mergejoin = off
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 DECLARE
-    f      record;
     v_done bigint[];
 BEGIN
-    SELECT * INTO f FROM {schema}.free_jobs(p_ids);
-    WITH waited AS (
-        DELETE FROM {schema}.waiting h WHERE h.id = ANY (p_ids) AND (h.state || '' <> 'keyed' OR h.lane_id + 0 = ANY (f.keyed_lanes)) RETURNING h.*
-    ), passed AS (
-        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid) SELECT u.id, u.lane_id, u.xid FROM unnest(f.ids, f.lanes, f.xids) AS u(id, lane_id, xid)
-    ), gone AS (
+    WITH gone AS (
         INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
         SELECT g.id, g.enqueued_at, g.lane_id, g.attempt, g.max_attempts, g.crash_count, 'cancelled', 'cancelled by request', g.kind, g.args, g.attributes
-        FROM (SELECT w.id, w.enqueued_at, w.lane_id, w.attempt, w.max_attempts, w.crash_count, w.kind, w.args, w.attributes FROM waited w
-              UNION ALL
-              SELECT j.id, j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, j.kind, j.args, j.attributes
-              FROM unnest(f.ids, f.lanes, f.xids) AS u(id, lane_id, xid)
-              JOIN {schema}.job j ON j.lane_id = u.lane_id AND j.xid = u.xid AND j.id = u.id) AS g RETURNING id)
+        FROM {schema}.take_out(p_ids) g RETURNING id)
     SELECT array_agg(g.id) INTO v_done FROM gone g;
     RETURN v_done;
 END $$;
 
 CREATE OR REPLACE FUNCTION {schema}.delete_together(p_ids bigint[]) RETURNS bigint[]
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan
-    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET enable_seqscan = off SET enable_bitmapscan = off
 AS $$
 DECLARE
-    f      record;
     v_done bigint[];
 BEGIN
-    SELECT * INTO f FROM {schema}.free_jobs(p_ids);
-    WITH waited AS (
-        DELETE FROM {schema}.waiting h WHERE h.id = ANY (p_ids) AND (h.state || '' <> 'keyed' OR h.lane_id + 0 = ANY (f.keyed_lanes)) RETURNING h.*
-    ), dead AS ( -- one that was cancelled in the log is stepped over there all the same
+    WITH dead AS ( -- one that was cancelled in the log is stepped over there all the same
         DELETE FROM {schema}.dead d WHERE d.id = ANY (p_ids) RETURNING d.*
-    ), passed AS (
-        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid) SELECT u.id, u.lane_id, u.xid FROM unnest(f.ids, f.lanes, f.xids) AS u(id, lane_id, xid)
     ), gone AS (
         INSERT INTO {schema}.event (job_id, lane_id, attempt, segment, event, kind)
         SELECT g.id, g.lane_id, g.attempt, {schema}.current_segment(), 'deleted', g.kind
-        FROM (SELECT w.id, w.lane_id, w.attempt, w.kind FROM waited w
-              UNION ALL SELECT d.id, d.lane_id, d.attempt, d.kind FROM dead d
-              UNION ALL
-              SELECT j.id, j.lane_id, j.attempt, j.kind FROM unnest(f.ids, f.lanes, f.xids) AS u(id, lane_id, xid)
-              JOIN {schema}.job j ON j.lane_id = u.lane_id AND j.xid = u.xid AND j.id = u.id) AS g RETURNING job_id)
+        FROM (SELECT t.id, t.lane_id, t.attempt, t.kind FROM {schema}.take_out(p_ids) t UNION ALL SELECT d.id, d.lane_id, d.attempt, d.kind FROM dead d) AS g
+        RETURNING job_id)
     SELECT array_agg(g.job_id) INTO v_done FROM gone g;
     DELETE FROM {schema}.attempt_error e WHERE e.job_id = ANY (v_done);
     DELETE FROM {schema}.cancel_request q WHERE q.job_id = ANY (v_done);
