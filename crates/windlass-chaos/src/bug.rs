@@ -8,7 +8,7 @@
 mod mutant;
 mod sql;
 
-pub use sql::{Patch, patch, plant};
+pub use sql::{Patch, patch, patches, plant};
 
 use mutant::Mutant;
 use serde::{Deserialize, Serialize};

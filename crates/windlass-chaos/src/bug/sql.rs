@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result, ensure};
 pub type Patch = (&'static str, &'static str, &'static str);
 
 /// What the bug changes in the schema's functions.
-pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
+pub fn patches(bug: Bug) -> Option<&'static [Patch]> {
     Some(match bug {
         Bug::NoFence => {
             &[("fence", "AND w.ended_at IS NULL", ""), ("end_worker", "HAVING count(*) > 0", "HAVING false")]

@@ -2,7 +2,7 @@
 //! or an extension that is too short, a job that is put off for ever) is found by the scenario `unique`: the model waits for nothing.
 
 use std::sync::Arc;
-use windlass_chaos::bug::patch;
+use windlass_chaos::bug::{Bug, patch, patches};
 use windlass_conformance::{Fixture, model};
 use windlass_core::{JobStore as _, Store};
 use windlass_postgres::{PostgresOptions, PostgresStore};
@@ -60,13 +60,10 @@ async fn a_started_job_that_keeps_its_key() {
 /// Until finished: what waits to be tried again has it still.
 #[tokio::test]
 async fn a_failed_job_that_gives_its_key_up() {
-    finds(
-        "finished",
-        "unique_held",
-        "(p_until_finished OR h.state <> 'retryable' AND h.attempt = 0)",
-        "h.state <> 'retryable' AND h.attempt = 0",
-    )
-    .await;
+    let &[(function, from, to)] = patches(Bug::UniqueForgetsRetries).expect("it is one of the schema") else {
+        panic!("it is one change")
+    };
+    finds("finished", function, from, to).await;
 }
 
 /// A window: the job has its key for that long, also when it has ended.
