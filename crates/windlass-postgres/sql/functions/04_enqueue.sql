@@ -223,6 +223,16 @@ BEGIN
     END;
 END $$;
 
+-- check_array(function, jobs): refuses what is no array of jobs.
+CREATE OR REPLACE FUNCTION {schema}.check_array(p_function text, p_jobs jsonb) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF jsonb_typeof(p_jobs) IS DISTINCT FROM 'array' THEN
+        RAISE '% takes a JSON array of jobs, got %', p_function, coalesce(jsonb_typeof(p_jobs), 'NULL') USING ERRCODE = 'WL004';
+    END IF;
+END $$;
+
 -- check_members(job, nth, known): refuses a job of an array that has other members, or a kind, queue or key that is no string.
 CREATE OR REPLACE FUNCTION {schema}.check_members(p_job jsonb, p_nth bigint, p_known text[]) RETURNS void
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
@@ -253,9 +263,7 @@ DECLARE
     v_nth     bigint;
     o         record;
 BEGIN
-    IF jsonb_typeof(jobs) IS DISTINCT FROM 'array' THEN
-        RAISE 'enqueue_many takes a JSON array of jobs, got %', coalesce(jsonb_typeof(jobs), 'NULL') USING ERRCODE = 'WL004';
-    END IF;
+    PERFORM {schema}.check_array('enqueue_many', jobs);
     FOR v_job, v_nth IN SELECT j.value, j.ordinality FROM jsonb_array_elements(jobs) WITH ORDINALITY AS j LOOP
         PERFORM {schema}.check_members(v_job, v_nth, '{kind,args,queue,priority,max_attempts,scheduled_at,key,meta,tracked,timeout,retry_policy,expires_at,tags,cost}');
         o := {schema}.job_options(v_job, v_nth);

@@ -97,9 +97,7 @@ DECLARE
     p_key alias for $1; p_jobs alias for $2;
     v_ids bigint[];
 BEGIN
-    IF jsonb_typeof(p_jobs) IS DISTINCT FROM 'array' THEN
-        RAISE 'enqueue_many_once takes a JSON array of jobs, got %', coalesce(jsonb_typeof(p_jobs), 'NULL') USING ERRCODE = 'WL004';
-    END IF;
+    PERFORM {schema}.check_array('enqueue_many_once', p_jobs);
     v_ids := {schema}.hold_key(p_key, '{}', jsonb_array_length(p_jobs));
     IF v_ids IS NULL THEN
         v_ids := ARRAY(SELECT {schema}.enqueue_many(p_jobs));

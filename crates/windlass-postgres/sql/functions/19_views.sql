@@ -254,17 +254,15 @@ BEGIN
         END IF;
     END IF;
 
-    SELECT count(*), sum(x.job_count) FILTER (WHERE x.completed), sum(x.job_count) INTO v_rows, completed, v_jobs FROM (
+    SELECT count(*), coalesce(sum(x.job_count) FILTER (WHERE x.completed), 0) INTO v_rows, completed FROM (
         SELECT s.completed, s.job_count FROM {schema}.settlement s WHERE s.lane_id = p_lane ORDER BY s.seq DESC LIMIT p_exact + 1) AS x;
-    completed := coalesce(completed, 0);
     IF v_rows > p_exact THEN -- all that was claimed, by a sample of the claims, and of that the part that completed, by settlements from everywhere: the last ones may all be of one sort
-        SELECT sum(x.job_count) FILTER (WHERE x.completed), sum(x.job_count) INTO completed, v_jobs
+        SELECT coalesce(sum(x.job_count) FILTER (WHERE x.completed), 0), sum(x.job_count) INTO completed, v_jobs
             FROM (SELECT (SELECT s.seq FROM {schema}.settlement s WHERE s.lane_id = p_lane ORDER BY s.seq LIMIT 1) AS first,
                          (SELECT s.seq FROM {schema}.settlement s WHERE s.lane_id = p_lane ORDER BY s.seq DESC LIMIT 1) AS last OFFSET 0) AS r
             CROSS JOIN generate_series(0, 19) AS n
             CROSS JOIN LATERAL (SELECT s.completed, s.job_count FROM {schema}.settlement s
                                 WHERE s.lane_id = p_lane AND s.seq >= r.first + n * (r.last - r.first) / 20 ORDER BY s.seq LIMIT 50) AS x;
-        completed := coalesce(completed, 0);
         v_count := coalesce({schema}.claimed_estimate(p_lane), 0);
         -- Of ranges that were settled as one the first has the count of all: those that were read may have none.
         completed := coalesce(v_count * completed / nullif(v_jobs, 0), v_count);

@@ -116,9 +116,7 @@ DECLARE
     v_done   record;
     r        record;
 BEGIN
-    IF jsonb_typeof(jobs) IS DISTINCT FROM 'array' THEN
-        RAISE 'enqueue_many_unique takes a JSON array of jobs, got %', coalesce(jsonb_typeof(jobs), 'NULL') USING ERRCODE = 'WL004';
-    END IF;
+    PERFORM {schema}.check_array('enqueue_many_unique', jobs);
     IF jobs = '[]' THEN RETURN; END IF;
     SELECT array_agg(u.key) AS keys, array_agg(u.until_finished) AS until, array_agg(u.span) AS spans, array_agg(u.rule) AS rules,
            array_agg(u.max_wait) AS waits, array_agg(u.queue) AS queues, array_agg(u.priority) AS priorities, array_agg(u.kind) AS kinds, array_agg(u.args) AS args,
