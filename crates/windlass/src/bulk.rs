@@ -213,9 +213,14 @@ impl Selection<'_> {
     /// What the audit log is to have of it, where the client acts for somebody.
     fn entry(&self, verb: &Verb, ids: Option<&[JobId]>) -> Option<AuditEntry> {
         let (actor, action) = (self.client.actor()?, verb.action());
-        let mut entry = AuditEntry::new(actor, action, "jobs");
-        entry.filter = self.filter.noted();
-        let entry = ids.map_or(entry, |ids| AuditEntry::of_jobs(actor, action, ids));
+        let entry = match ids {
+            Some(ids) => AuditEntry::of_jobs(actor, action, ids),
+            None => {
+                let mut entry = AuditEntry::new(actor, action, "jobs");
+                entry.filter = self.filter.noted();
+                entry
+            }
+        };
         Some(match verb {
             Verb::Edit(edit) => entry.with_edit(edit),
             _ => entry,
