@@ -23,6 +23,7 @@ mod serve;
 mod stdio;
 mod stdio_chaos;
 mod stdio_examples;
+mod stdio_lines;
 mod top;
 mod top_terminal;
 mod traces;
